@@ -1,0 +1,119 @@
+"""The ways in which a job can fail, and the words in which a failure is reported.
+
+Every failure that reaches the user is one of three kinds, each with its exit code. Everything else that is
+raised is a fault of ours and becomes an `AlgorithmError` at the one boundary, `as_job_error`.
+"""
+
+from __future__ import annotations
+
+import errno
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FAILURE_LIMIT = 1023
+"""Bytes of a failure file. SageMaker shows the first 1,024 characters of it as FailureReason."""
+
+
+class JobError(Exception):
+    """A failure that is reported to the user: one or more mistakes, each a sentence with its cure."""
+
+    kind: ClassVar[str] = "AlgorithmError"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, *mistakes: str) -> None:
+        self.mistakes = mistakes
+        super().__init__(*mistakes)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """Return the report: the kind, count and first mistake on line 1, then one line for each other."""
+        first, *others = self.mistakes
+        if not others:
+            return [f"{self.kind}: {first}"]
+        numbered = [f"{number}. {text}" for number, text in enumerate(others, start=2)]
+        return [f"{self.kind}: {len(self.mistakes)} mistakes. 1. {first}", *numbered]
+
+    def failure_text(self) -> str:
+        """Return what fits into the failure file: whole mistakes as far as they fit, the first cut if it must be."""
+        first, *others = self.lines()
+        text = _cut(first, FAILURE_LIMIT)
+        for number, line in enumerate(others):
+            left = len(others) - number - 1
+            ending = f"\n... and {left} more in the log." if left else ""
+            if _size(text) + 1 + _size(line) + _size(ending) > FAILURE_LIMIT:
+                rest = f"\n... and {left + 1} more in the log."
+                return text + rest if _size(text) + _size(rest) <= FAILURE_LIMIT else text
+            text = f"{text}\n{line}"
+        return text
+
+
+class AlgorithmError(JobError):
+    """A fault of this container."""
+
+
+class UserError(JobError):
+    """A mistake in the job's settings or data, which its owner can mend."""
+
+    kind = "UserError"
+    exit_code = 2
+
+
+class PlatformError(JobError):
+    """The host, its network, disk or memory failed."""
+
+    kind = "PlatformError"
+    exit_code = 3
+
+
+class Mistakes:
+    """Collects user errors, so that a job reports all of them at once."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+
+    def add(self, text: str) -> None:
+        """Note one mistake; the same text counts once."""
+        if text not in self._texts:
+            self._texts.append(text)
+
+    @contextmanager
+    def collect(self) -> Iterator[None]:
+        """Turn a `UserError` raised inside into notes, and go on after the block."""
+        try:
+            yield
+        except UserError as error:
+            for text in error.mistakes:
+                self.add(text)
+
+    def raise_any(self) -> None:
+        """Raise one `UserError` with all that was noted, if anything was."""
+        if self._texts:
+            raise UserError(*self._texts)
+
+
+def as_job_error(error: BaseException) -> JobError:
+    """Return the failure to report for anything that was raised."""
+    if isinstance(error, JobError):
+        return error
+    if isinstance(error, MemoryError) or "bad_alloc" in str(error):
+        return PlatformError("out of memory: use an instance with more memory, or fewer or smaller columns and rows.")
+    if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        place = f" while writing {error.filename}" if error.filename else ""
+        return PlatformError(f"the disk is full{place}: give the job a larger volume (volume_size).")
+    if isinstance(error, OSError) and error.errno in {errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM}:
+        return PlatformError(f"{error.strerror}: {error.filename or 'unknown file'}.")
+    text = " ".join(str(error).split())
+    return AlgorithmError(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+
+
+def _size(text: str) -> int:
+    return len(text.encode())
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if _size(text) <= limit else text.encode()[: limit - 3].decode(errors="ignore") + "..."
