@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,7 +14,28 @@ if TYPE_CHECKING:
     type GroupArray = npt.NDArray[np.int64]
 
 ROWS = 65_536
-"""Rows of a full batch; a reader's last batch of a file may be shorter."""
+"""Rows of a full batch; the last one of a channel, or of a Parquet row group, may be shorter."""
+
+type Role = Literal["label", "weight", "group", "lower", "upper"]
+"""What a column that is not a feature is for."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the columns of a file are. Positions count from 0, over all columns of the file.
+
+    `columns` are the names in the file's order, None if it has none. `features` are positions in the order of
+    the schema.
+    """
+
+    columns: tuple[str, ...] | None
+    width: int
+    features: tuple[int, ...]
+    roles: tuple[tuple[Role, int], ...]
+
+    def name(self, position: int) -> str | None:
+        """Return the column's name, if the file has names."""
+        return None if self.columns is None else self.columns[position]
 
 
 @dataclass(frozen=True)
@@ -22,24 +43,28 @@ class Schema:
     """The features of a job, in order: every batch of every channel has exactly these columns.
 
     `invented` says that the files name no columns, so that the names are `f0`, `f1`, ... of our making.
+    `layout` is the one of the first file of `train`; later channels are read by it.
     """
 
     names: tuple[str, ...]
     invented: bool
+    layout: Layout | None = field(default=None, compare=False)
 
     @classmethod
-    def unnamed(cls, count: int) -> Schema:
+    def unnamed(cls, count: int, layout: Layout | None = None) -> Schema:
         """Return the schema of `count` features of files that name no columns."""
-        return cls(tuple(f"f{index}" for index in range(count)), invented=True)
+        return cls(tuple(f"f{index}" for index in range(count)), invented=True, layout=layout)
 
 
 @dataclass(frozen=True)
 class Dense:
     """Rows as columns of numbers.
 
-    `features` holds one float32 column for each name of the schema, null where a value is missing. `label`,
-    `weight`, `lower` and `upper` are float32 of shape (rows,), `group` is int64 of shape (rows,). Labels and
-    weights are finite; a feature is never infinite.
+    `features` holds one float32 column for each name of the schema, null or NaN where a value is missing.
+    `label`, `weight`, `lower` and `upper` are float32 of shape (rows,), `group` is int64 of shape (rows,).
+    Labels are finite, weights finite and not negative, bounds may be infinite but not NaN; a feature is never
+    infinite. `dropped` counts the rows before this batch's last that were left out for their invalid label and
+    that no earlier batch has counted.
     """
 
     features: pa.Table
@@ -48,6 +73,7 @@ class Dense:
     group: GroupArray | None = None
     lower: FloatArray | None = None
     upper: FloatArray | None = None
+    dropped: int = 0
 
     @property
     def rows(self) -> int:

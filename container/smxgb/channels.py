@@ -1,16 +1,61 @@
-"""Input channels: which there are, how their data comes, and which files hold it."""
+"""Input channels: which there are, how their data comes, and which files hold it.
+
+The names, modes and content types are those of SageMaker's inputdataconfig.json and of AWS's XGBoost image.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast, get_args
+
+from smxgb.errors import Mistakes, PlatformError, UserError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
 
+type Name = Literal["train", "validation"]
 type ContentType = Literal["csv", "parquet", "libsvm", "recordio-protobuf"]
 type InputMode = Literal["File", "FastFile", "Pipe"]
 type Distribution = Literal["FullyReplicated", "ShardedByS3Key"]
+
+CONTENT_TYPES: Mapping[str, ContentType] = {
+    "csv": "csv",
+    "text/csv": "csv",
+    "parquet": "parquet",
+    "application/x-parquet": "parquet",
+    "libsvm": "libsvm",
+    "text/libsvm": "libsvm",
+    "text/x-libsvm": "libsvm",
+    "recordio-protobuf": "recordio-protobuf",
+    "application/x-recordio-protobuf": "recordio-protobuf",
+}
+SPELLINGS: Mapping[str, Name] = {
+    "train": "train",
+    "training": "train",
+    "validation": "validation",
+    "valid": "validation",
+    "val": "validation",
+}
+# Channels of the SDKs themselves: the user's script, and the SDK's launcher.
+SILENT = {"code", "sm_drivers"}
+EXTENSIONS: Mapping[str, ContentType] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".libsvm": "libsvm",
+    ".svm": "libsvm",
+    ".svmlight": "libsvm",
+    ".rec": "recordio-protobuf",
+    ".recordio": "recordio-protobuf",
+    ".pbr": "recordio-protobuf",
+}
+RECORDIO_MAGIC = bytes.fromhex("0a23d7ce")
+SPARSE_TOKEN = re.compile(rb"^\S+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?$")
 
 
 @dataclass(frozen=True)
@@ -23,11 +68,229 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Channel:
-    """One channel with its non-empty data files, sorted by path below `folder`."""
+    """One channel with its non-empty data files, sorted by path below `folder`.
 
-    name: Literal["train", "validation"]
+    `why` says how the content type was found, `skipped` which files below the folder are no data.
+    """
+
+    name: Name
     folder: Path
     content_type: ContentType
     mode: InputMode
     distribution: Distribution
     files: tuple[DataFile, ...]
+    why: str = "given"
+    skipped: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+
+@dataclass(frozen=True)
+class Channels:
+    """The channels a job trains on, and what the log says about the others."""
+
+    train: Channel
+    validation: Channel | None
+    notes: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Channel]:
+        """Yield the channels that are there, train first."""
+        yield self.train
+        if self.validation is not None:
+            yield self.validation
+
+
+def find_channels(config: Mapping[str, object], data: Path) -> Channels:
+    """Return the job's channels from inputdataconfig.json (`config`, may be empty) and the folder of channels.
+
+    Raises:
+        UserError: With all that is wrong with all channels.
+    """
+    names = sorted(config) or _folders(data)
+    mistakes = Mistakes()
+    notes = []
+    chosen: dict[Name, str] = {}
+    for given in names:
+        name = SPELLINGS.get(given.lower())
+        if name is None:
+            if given not in SILENT:
+                notes.append(f"Channel '{given}' is not used: a job reads 'train' and 'validation'.")
+        elif name in chosen:
+            mistakes.add(f"channels '{chosen[name]}' and '{given}' mean the same: keep one of them.")
+        else:
+            chosen[name] = given
+            if given != name:
+                notes.append(f"Channel '{given}' is taken as '{name}'.")
+    channels: dict[Name, Channel] = {}
+    for name, given in chosen.items():
+        with mistakes.collect():
+            channels[name] = _channel(name, config.get(given, {}), data / given)
+    if "train" not in chosen:
+        mistakes.add(_no_train(names))
+    mistakes.raise_any()
+    return Channels(channels["train"], channels.get("validation"), tuple(notes))
+
+
+def _no_train(names: list[str]) -> str:
+    if not names:
+        return "there is no input channel: give the job a channel named 'train'."
+    close = get_close_matches("train", names, n=1)
+    hint = f" Rename '{close[0]}'." if close else " Name the channel with the training data 'train'."
+    return f"there is no channel 'train', only {', '.join(repr(name) for name in names)}.{hint}"
+
+
+def _folders(data: Path) -> list[str]:
+    return sorted(entry.name for entry in data.iterdir() if entry.is_dir()) if data.is_dir() else []
+
+
+def _channel(name: Name, config: object, folder: Path) -> Channel:
+    mistakes = Mistakes()
+    if not isinstance(config, dict):
+        raise UserError(f"inputdataconfig.json: channel '{folder.name}' must be an object, not {config!r}.")
+    choice = _Choice(folder.name, config, mistakes)
+    mode = cast("InputMode", choice.one_of("TrainingInputMode", "File", get_args(InputMode.__value__)))
+    distribution = cast(
+        "Distribution",
+        choice.one_of("S3DistributionType", "FullyReplicated", get_args(Distribution.__value__)),
+    )
+    choice.must_be("RecordWrapperType", "None", "the records of a file need no wrapper here")
+    choice.must_be("CompressionType", "None", "compressed files are not read yet")
+    given = choice.content_type()
+    if mode == "Pipe":
+        mistakes.add(f"channel '{folder.name}': input mode Pipe is not supported yet: use File or FastFile.")
+    mistakes.raise_any()
+    files, skipped = find_files(folder)
+    if not files:
+        raise UserError(_no_files(folder, skipped))
+    content_type, why = (given, "given") if given else detect_content_type(files)
+    if content_type in {"libsvm", "recordio-protobuf"}:
+        raise UserError(
+            f"channel '{folder.name}' holds {content_type} ({why}), which is not supported yet: use CSV or "
+            "Parquet, and say which in the channel's content_type."
+        )
+    return Channel(name, folder, content_type, mode, distribution, files, why, skipped)
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Reads one channel's settings; a missing or empty one has its default."""
+
+    channel: str
+    config: Mapping[str, object]
+    mistakes: Mistakes
+
+    def one_of(self, key: str, default: str, allowed: tuple[str, ...]) -> str:
+        value = str(self.config.get(key) or default)
+        for choice in allowed:
+            if value.lower() == choice.lower():
+                return choice
+        self.mistakes.add(f"channel '{self.channel}': {key}={value!r} is not one of {', '.join(allowed)}.")
+        return default
+
+    def must_be(self, key: str, only: str, reason: str) -> None:
+        value = str(self.config.get(key) or only)
+        if value.lower() != only.lower():
+            self.mistakes.add(f"channel '{self.channel}': {key}={value!r} is not supported: {reason}.")
+
+    def content_type(self) -> ContentType | None:
+        text = str(self.config.get("ContentType") or "").strip()
+        kind, *parameters = (part.strip().lower() for part in text.split(";"))
+        if not kind:
+            return None
+        for parameter in parameters:
+            key, _, value = parameter.partition("=")
+            if key == "label_size" and value != "1":
+                self.mistakes.add(
+                    f"channel '{self.channel}': content type {text!r}: label_size must be 1, since a row has one label."
+                )
+        if kind not in CONTENT_TYPES:
+            close = get_close_matches(kind, CONTENT_TYPES, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            self.mistakes.add(
+                f"channel '{self.channel}': content type {text!r} is not one of {', '.join(CONTENT_TYPES)}.{hint}"
+            )
+            return None
+        return CONTENT_TYPES[kind]
+
+
+def _no_files(folder: Path, skipped: tuple[str, ...]) -> str:
+    if not folder.is_dir():
+        return f"channel '{folder.name}': its folder {folder} does not exist; check the channel's S3 address."
+    found = f"only {', '.join(skipped[:5])}, which are no data" if skipped else "no file at all"
+    return f"channel '{folder.name}' holds {found}: check the channel's S3 address and that its files have rows."
+
+
+def find_files(folder: Path) -> tuple[tuple[DataFile, ...], tuple[str, ...]]:
+    """Return the data files below `folder`, sorted by path, and the names of what is not data there.
+
+    Not data: names that begin with `_` or `.` (Spark's and notebooks' own), `manifest.json`, empty files.
+    """
+    files: list[DataFile] = []
+    skipped: list[str] = []
+    seen: set[tuple[int, int]] = set()
+
+    def fail(error: OSError) -> None:
+        raise PlatformError(f"{error.filename} can't be read: {error.strerror}.")
+
+    for place, folders, names in os.walk(folder, followlinks=True, onerror=fail):
+        below = Path(place)
+        key = (below.stat().st_dev, below.stat().st_ino)
+        if key in seen:  # a link that leads back up
+            folders.clear()
+            continue
+        seen.add(key)
+        skipped += [f"{(below / name).relative_to(folder)}/" for name in folders if _hidden(name)]
+        folders[:] = sorted(name for name in folders if not _hidden(name))
+        for name in sorted(names):
+            path = below / name
+            size = path.stat().st_size
+            if _hidden(name) or name == "manifest.json" or not size:
+                skipped.append(f"{path.relative_to(folder)}{'' if size else ' (empty)'}")
+            else:
+                files.append(DataFile(path, size))
+    files.sort(key=lambda file: file.path.parts)
+    return tuple(files), tuple(sorted(skipped))
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith(("_", "."))
+
+
+def detect_content_type(files: tuple[DataFile, ...]) -> tuple[ContentType, str]:
+    """Return the content type of a channel that states none, and the reason: by extension, then by first bytes.
+
+    Raises:
+        UserError: If the files are of two types.
+    """
+    found: dict[ContentType, tuple[DataFile, str]] = {}
+    untold = None
+    for file in files:
+        content_type = EXTENSIONS.get(file.path.suffix.lower())
+        if content_type:
+            found.setdefault(content_type, (file, f"by the extension of {file.path.name}"))
+        elif untold is None:
+            untold = file
+    if untold is not None:
+        found.setdefault(_sniff(untold), (untold, f"by the first bytes of {untold.path.name}"))
+    if len(found) > 1:
+        (one, (first, _)), (other, (second, _)), *_ = found.items()
+        raise UserError(
+            f"the channel holds {one} ({first.path.name}) and {other} ({second.path.name}): "
+            "a channel's files must all be of one type."
+        )
+    content_type, (_, why) = found.popitem()
+    return content_type, why
+
+
+def _sniff(file: DataFile) -> ContentType:
+    with file.path.open("rb") as stream:
+        head = stream.read(65_536)
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.startswith(RECORDIO_MAGIC):
+        return "recordio-protobuf"
+    first = head.lstrip(b"\xef\xbb\xbf").splitlines()[0] if head.strip() else b""
+    return "libsvm" if SPARSE_TOKEN.match(first) else "csv"

@@ -23,9 +23,9 @@ class JobError(Exception):
     kind: ClassVar[str] = "AlgorithmError"
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, *mistakes: str) -> None:
-        self.mistakes = mistakes
-        super().__init__(*mistakes)
+    def __init__(self, mistake: str, *mistakes: str) -> None:
+        self.mistakes = tuple(map(_one_line, (mistake, *mistakes)))
+        super().__init__(*self.mistakes)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -39,7 +39,7 @@ class JobError(Exception):
         return [f"{self.kind}: {len(self.mistakes)} mistakes. 1. {first}", *numbered]
 
     def failure_text(self) -> str:
-        """Return what fits into the failure file: whole mistakes as far as they fit, the first cut if it must be."""
+        """Return what fits into the failure file: whole mistakes while they fit, the first cut if need be."""
         first, *others = self.lines()
         text = _cut(first, FAILURE_LIMIT)
         for number, line in enumerate(others):
@@ -68,6 +68,12 @@ class PlatformError(JobError):
 
     kind = "PlatformError"
     exit_code = 3
+
+
+def of_kind(kind: str, mistake: str, *mistakes: str) -> JobError:
+    """Return the failure whose class calls itself `kind`; an unknown kind is a fault of ours."""
+    error = {"UserError": UserError, "PlatformError": PlatformError}.get(kind, AlgorithmError)
+    return error(mistake, *mistakes)
 
 
 class Mistakes:
@@ -101,7 +107,9 @@ def as_job_error(error: BaseException) -> JobError:
     if isinstance(error, JobError):
         return error
     if isinstance(error, MemoryError) or "bad_alloc" in str(error):
-        return PlatformError("out of memory: use an instance with more memory, or fewer or smaller columns and rows.")
+        return PlatformError(
+            "out of memory: use an instance with more memory, or fewer or smaller columns and rows."
+        )
     if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
         place = f" while writing {error.filename}" if error.filename else ""
         return PlatformError(f"the disk is full{place}: give the job a larger volume (volume_size).")
@@ -109,6 +117,11 @@ def as_job_error(error: BaseException) -> JobError:
         return PlatformError(f"{error.strerror}: {error.filename or 'unknown file'}.")
     text = " ".join(str(error).split())
     return AlgorithmError(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+
+
+def _one_line(text: str) -> str:
+    """Return the text without line breaks, and with what is no Unicode (file names may be so) spelled out."""
+    return " ".join(text.splitlines()).encode(errors="backslashreplace").decode()
 
 
 def _size(text: str) -> int:

@@ -1,12 +1,24 @@
-"""The job: everything the configuration says, checked, as one frozen value."""
+"""The job: all that the configuration says, checked against itself, as one frozen value."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-type ColumnRef = str | int
-"""A column by name, or by its index in the file before any column is dropped; negative counts from the end."""
+from smxgb.channels import find_channels
+from smxgb.environment import Paths, read_hosts, read_json, read_machine
+from smxgb.errors import Mistakes
+from smxgb.hyperparameters import ColumnRef, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from smxgb.channels import Channels
+    from smxgb.environment import Hosts, Machine
+    from smxgb.hyperparameters import Hyperparameters, Parsed
+
+type Mode = Literal["single", "collective", "dask"]
+type Device = Literal["cpu", "cuda"]
 
 
 @dataclass(frozen=True)
@@ -28,3 +40,132 @@ class DataSettings:
     delimiter: str = "auto"
     invalid_label: Literal["error", "drop"] = "error"
     infinity: Literal["error", "missing"] = "error"
+
+
+@dataclass(frozen=True)
+class Choice[T]:
+    """A value that the container chose, and why, for the log."""
+
+    value: T
+    why: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training job, as one host sees it.
+
+    `notes` are lines for the log about what was understood differently from how it was written.
+    """
+
+    paths: Paths
+    hosts: Hosts
+    machine: Machine
+    parameters: Parsed
+    channels: Channels
+    mode: Choice[Mode]
+    device: Choice[Device]
+    notes: tuple[str, ...]
+
+    @property
+    def data(self) -> DataSettings:
+        """How the rows are to be read."""
+        settings = self.parameters.settings
+        return DataSettings(
+            label=settings.label_column,
+            weight=settings.weight_column,
+            group=settings.group_column,
+            lower=settings.label_lower_column,
+            upper=settings.label_upper_column,
+            drop=settings.drop_columns,
+            csv_weights=settings.csv_weights,
+            header=settings.csv_header,
+            delimiter=settings.csv_delimiter,
+            invalid_label=settings.invalid_label,
+            infinity=settings.infinity,
+        )
+
+
+def load_job(environ: Mapping[str, str]) -> Job:
+    """Read and check the configuration of this host; looks at the channels' file names, not yet at their data.
+
+    Raises:
+        UserError: With every mistake of the configuration.
+    """
+    paths = Paths.from_environ(environ)
+    machine = read_machine(environ)
+    mistakes = Mistakes()
+    with mistakes.collect():
+        hosts = read_hosts(paths)
+    with mistakes.collect():
+        parameters = parse(read_json(paths.config / "hyperparameters.json"))
+    with mistakes.collect():
+        channels = find_channels(read_json(paths.config / "inputdataconfig.json"), paths.data)
+    with mistakes.collect():
+        checkpoints = read_json(paths.config / "checkpointconfig.json")
+    mistakes.raise_any()
+    settings = parameters.settings
+    device = _choose_device(settings, machine, mistakes)
+    _refuse_what_comes_later(parameters, hosts, mistakes)
+    if channels.validation is None:
+        _need_validation(settings, mistakes)
+    mistakes.raise_any()
+    notes = [*parameters.notes, *channels.notes]
+    if checkpoints:
+        notes.append("checkpointconfig.json is there, but this version writes no checkpoints: a restart begins anew.")
+    if settings.save_model_on_termination:
+        notes.append("save_model_on_termination has no effect yet: a stopped job leaves no model.")
+    if len(machine.gpus) > 1 and device.value == "cuda":
+        notes.append(f"This version trains on 1 of the {len(machine.gpus)} GPUs.")
+    mode: Choice[Mode] = Choice("single", "one host")
+    return Job(paths, hosts, machine, parameters, channels, mode, device, tuple(notes))
+
+
+def _choose_device(settings: Hyperparameters, machine: Machine, mistakes: Mistakes) -> Choice[Device]:
+    on_cpu_only = {"booster": "gblinear", "tree_method": "exact"}
+    for name, value in on_cpu_only.items():
+        if getattr(settings, name) == value:
+            if settings.device == "cuda":
+                mistakes.add(f"{name}={value!r} does not run on a GPU: use device=cpu, or another {name}.")
+            return Choice("cpu", f"{name}={value} has no GPU version")
+    if settings.device == "cpu":
+        unused = f"; {len(machine.gpus)} GPUs are not used" if machine.gpus else ""
+        return Choice("cpu", f"as asked for{unused}")
+    if settings.device == "cuda":
+        if not machine.gpus:
+            mistakes.add(
+                "device='cuda' (or tree_method='gpu_hist', gpu_id, n_gpus) needs a GPU and this host has none: "
+                "use an instance with a GPU, or device=cpu."
+            )
+        return Choice("cuda", "as asked for")
+    return Choice("cuda", "a GPU is there") if machine.gpus else Choice("cpu", "no GPU is there")
+
+
+def _refuse_what_comes_later(parameters: Parsed, hosts: Hosts, mistakes: Mistakes) -> None:
+    settings = parameters.settings
+    if len(hosts.names) > 1:
+        mistakes.add(
+            f"the job has {len(hosts.names)} hosts ({', '.join(hosts.names)}), and training on several is not supported "
+            "yet: use instance_count=1."
+        )
+    if settings.use_dask_gpu_training:
+        mistakes.add("use_dask_gpu_training=true is not supported yet: leave it out to train on one GPU.")
+    if settings.kfold:
+        mistakes.add("_kfold (cross validation) is not supported yet: leave it out and give a validation channel.")
+    if parameters.script_mode.get("sagemaker_program"):
+        mistakes.add(
+            "sagemaker_program (a training script, entry_point) is not supported yet: leave out entry_point to use "
+            "the built-in training."
+        )
+
+
+def _need_validation(settings: Hyperparameters, mistakes: Mistakes) -> None:
+    if settings.early_stopping_rounds:
+        mistakes.add(
+            "early_stopping_rounds needs rows to watch that are not trained on: add a 'validation' channel, or leave "
+            "early_stopping_rounds out."
+        )
+    if settings.tuning_metric:
+        mistakes.add(
+            f"the tuning job optimises {settings.tuning_metric!r}, but there is no 'validation' channel: "
+            "add one."
+        )

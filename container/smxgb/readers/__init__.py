@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
+
+from smxgb.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from smxgb.batch import Batch, Schema
+    from smxgb.channels import Channel
+    from smxgb.job import DataSettings
+
+READERS = {"csv": "smxgb.readers.csv:CsvReader", "parquet": "smxgb.readers.parquet:ParquetReader"}
+"""The class for each content type."""
 
 
 class Reader(Protocol):
@@ -20,11 +28,33 @@ class Reader(Protocol):
     def schema(self) -> Schema:
         """Return the features that the channel's files hold.
 
-        Raises UserError if the files disagree, or hold columns that can't be features.
+        Raises UserError if the files disagree with each other or with `train`, or hold columns that can't be
+        features.
         """
+
+    def expected_rows(self) -> int:
+        """Return about how many rows the files hold: exact for Parquet, judged by its first records for text."""
 
     def batches(self, schema: Schema) -> Iterator[Batch]:
         """Yield all rows, in the order of files and rows, with the columns of `schema`.
 
-        Raises UserError naming file, line or row, column and value of what can't be trained on.
+        A schema without names asks for the labels, weights and other such columns alone. Nothing is yielded if
+        there are no rows. Raises UserError naming file, line or row, column and value of what can't be trained on.
         """
+
+
+def open_reader(channel: Channel, settings: DataSettings, *, threads: int, like: Schema | None) -> Reader:
+    """Return the reader of a channel; no file is opened yet.
+
+    `like` is the schema of `train` when another channel is read. Raises UserError for a content type that can't
+    be read yet.
+    """
+    place = READERS.get(channel.content_type)
+    if place is None:
+        raise UserError(
+            f"channel {channel.name}: files of type {channel.content_type} are not read yet; use "
+            f"{' or '.join(READERS)}."
+        )
+    module, _, attribute = place.partition(":")
+    reader: Reader = getattr(import_module(module), attribute)(channel, settings, threads=threads, like=like)
+    return reader

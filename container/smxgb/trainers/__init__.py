@@ -1,1 +1,21 @@
-"""Trainers: who starts the workers, one module for each mode of a job."""
+"""Trainers: who starts the workers. One module for each mode of a job, imported only when it is chosen."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from smxgb.job import Job, Mode
+    from smxgb.progress import Link
+
+TRAINERS: Mapping[Mode, str] = {"single": "smxgb.trainers.single"}
+"""Mode -> the module whose `train` starts the workers of that mode."""
+
+
+def train(job: Job, link: Link) -> None:
+    """Train in the job's mode; returns once the artefacts are written."""
+    start = cast("Callable[[Job, Link], None]", import_module(TRAINERS[job.mode.value]).train)
+    start(job, link)

@@ -1,0 +1,85 @@
+"""The commands of the container. SageMaker calls `train` and `serve`; `smxgb` has them all."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+
+from smxgb.environment import process_environ
+from smxgb.errors import JobError, as_job_error
+from smxgb.progress import Link, die_with_parent, log_error
+from smxgb.supervisor import supervise
+
+KEPT_OUT = ("pandas", "sklearn", "polars", "modin", "cudf", "matplotlib", "graphviz")
+"""Packages that xgboost imports if they are there. Training needs none of them: without, it starts in half the time
+and with a third of the memory."""
+
+
+def main() -> int:
+    """Run the command that the arguments name; return the exit code."""
+    parser = argparse.ArgumentParser(prog="smxgb", description="XGBoost training container for Amazon SageMaker.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("train", help="train as SageMaker asks, from /opt/ml or $SAGEMAKER_BASE_DIR")
+    commands.add_parser("serve", help="serve a model (comes later)")
+    work = commands.add_parser("work")
+    work.add_argument("--link", type=int, required=True)
+    arguments = parser.parse_args()
+    if arguments.command == "work":
+        _work(arguments.link)
+    return {"train": train, "serve": serve}[arguments.command]()
+
+
+def train() -> int:
+    """Train: start the work in a process of its own, and turn its end into an exit code and a failure file."""
+    return supervise(process_environ())
+
+
+def serve() -> int:
+    """Say that serving comes later."""
+    log_error("This image does not serve yet: deploy the model with AWS's XGBoost image, version 3.1 or newer.")
+    return 1
+
+
+def _work(fd: int) -> None:
+    """Do the work of a training job in this process; `fd` is the pipe to the supervisor. Does not return.
+
+    Leaves through `os._exit`, since XGBoost's clean-up at the end of the interpreter can wait for other hosts.
+    """
+    die_with_parent(fd)
+    link = Link(fd)
+    code = 0
+    try:
+        link.phase("start")
+        _keep_out(KEPT_OUT)
+        from smxgb.job import load_job  # noqa: PLC0415 - after the packages that are kept out
+        from smxgb.trainers import train as start_training  # noqa: PLC0415
+
+        start_training(load_job(process_environ()), link)
+    except BaseException as error:  # noqa: BLE001 - the one boundary: whatever it is, it gets reported
+        failure = as_job_error(error)
+        if not isinstance(error, JobError):
+            traceback.print_exc()
+        link.failed(failure)
+        code = failure.exit_code
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _keep_out(packages: tuple[str, ...]) -> None:
+    """Make the import of packages fail, as if they were not installed."""
+    sys.modules.update(dict.fromkeys(packages))  # type: ignore[arg-type]
+    import pyarrow as pa  # noqa: PLC0415
+
+    # pyarrow looks for pandas at the first conversion and stumbles over the None, once.
+    try:
+        pa.array([0])
+    except AttributeError:
+        pa.array([0])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""Artefacts: the model under /opt/ml/model, and the report files under /opt/ml/output/data."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
+
+import xgboost as xgb
+
+from smxgb.errors import AlgorithmError
+from smxgb.matrix import internal_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from smxgb.batch import Schema
+
+MODEL_NAME = "xgboost-model"
+"""The name that AWS's serving images look for. They try to load every file beside it, so there is no other."""
+IMPORTANCES = ("gain", "weight", "cover", "total_gain", "total_cover")
+
+
+def save_model(booster: xgb.Booster, schema: Schema, folder: Path) -> Path:
+    """Write the model as UBJSON, load it back, and only then give it its name; return its path.
+
+    Feature names of our making are left out, so that the model takes a plain NumPy array as AWS's models do.
+
+    Raises:
+        AlgorithmError: If what was written does not load as the model it was.
+    """
+    booster.feature_names = None if schema.invented else list(schema.names)
+    if schema.invented:
+        booster.feature_types = None
+    folder.mkdir(parents=True, exist_ok=True)
+    written = folder / ".smxgb-model.ubj"
+    with written.open("wb") as stream:
+        stream.write(booster.save_raw("ubj"))
+        stream.flush()
+        os.fsync(stream.fileno())
+    loaded = xgb.Booster(model_file=bytearray(written.read_bytes()))
+    if loaded.num_boosted_rounds() != booster.num_boosted_rounds() or loaded.num_features() != len(schema.names):
+        raise AlgorithmError("the model that was written does not load as the model that was trained.")
+    path = folder / MODEL_NAME
+    written.replace(path)
+    return path
+
+
+def write_report(report: Mapping[str, object], folder: Path) -> None:
+    """Write metrics.json. An undefined metric (nan) becomes null, for JSON has no other word for it."""
+    with _replacing(folder / "metrics.json") as stream:
+        json.dump(_defined(report), stream, indent=2)
+        stream.write("\n")
+
+
+def write_importance(booster: xgb.Booster, schema: Schema, folder: Path, *, linear: bool) -> None:
+    """Write feature_importance.csv: a row for each feature, the most important first.
+
+    Trees have the five scores of XGBoost; a linear model has `weight`, the sizes of its coefficients.
+    """
+    kinds = ("weight",) if linear else IMPORTANCES
+    scores = [booster.get_score(importance_type=kind) for kind in kinds]
+    rows = [
+        (name, *(_size(score.get(internal, 0.0)) for score in scores))
+        for name, internal in zip(schema.names, internal_names(schema), strict=True)
+    ]
+    rows.sort(key=lambda row: -row[1])
+    with _replacing(folder / "feature_importance.csv") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(["feature", *kinds])
+        writer.writerows(rows)
+
+
+def _size(score: float | list[float]) -> float:
+    return sum(abs(value) for value in score) if isinstance(score, list) else abs(score)
+
+
+def _defined(value: object) -> object:
+    if isinstance(value, dict):
+        return {str(key): _defined(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_defined(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[IO[str]]:
+    """Open a file beside `path` that takes its place once it is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = path.with_name(f".smxgb-{path.name}")
+    with written.open("w", newline="") as stream:
+        yield stream
+    written.replace(path)

@@ -1,0 +1,154 @@
+"""Boosting: the loop over rounds, with its evaluation lines and early stopping.
+
+The loop is ours rather than `xgboost.train`'s because it numbers its rounds itself: that makes training that is
+continued from a saved model equal to training in one go.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import xgboost as xgb
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+type History = dict[str, dict[str, list[float]]]
+"""Data set -> metric -> its value after each round."""
+
+
+@dataclass(frozen=True)
+class EarlyStopping:
+    """Stop after `patience` rounds in which `metric` on the data set `data` got no better."""
+
+    patience: int
+    metric: str
+    data: str
+    maximise: bool
+
+    def describe(self) -> str:
+        """Return the line of the log that says what is watched."""
+        direction = "higher" if self.maximise else "lower"
+        return (
+            f"Early stopping watches {self.data}-{self.metric} ({direction} is better) and stops after {self.patience} "
+            "rounds without a better value; the model is that of the best round."
+        )
+
+    def better(self, value: float, than: float | None) -> bool:
+        """Return whether `value` beats the best so far. An undefined value (nan) never does."""
+        if math.isnan(value):
+            return False
+        return than is None or math.isnan(than) or (value > than if self.maximise else value < than)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to train: XGBoost's parameters, its metrics in order, the total of rounds, when to stop early."""
+
+    parameters: Mapping[str, object]
+    metrics: Sequence[str]
+    rounds: int
+    early_stopping: EarlyStopping | None = None
+
+
+@dataclass
+class Trained:
+    """A trained booster, cut at its best round if it was stopped early or could have been.
+
+    `rounds` were trained; `best_round` counts from 0, None without early stopping.
+    """
+
+    booster: xgb.Booster
+    rounds: int = 0
+    history: History = field(default_factory=dict)
+    best_round: int | None = None
+    best_score: float | None = None
+
+
+def boost(recipe: Recipe, train: xgb.DMatrix, evals: Mapping[str, xgb.DMatrix], say: Callable[[str], None]) -> Trained:
+    """Train and return the booster.
+
+    Args:
+        recipe: What to train.
+        train: The training matrix.
+        evals: The matrices to evaluate after each round, by the name that the log gives them.
+        say: Takes the evaluation line of each round.
+    """
+    booster = xgb.Booster(_parameters(recipe), [train, *evals.values()])
+    trained = Trained(booster)
+    keeper = _BestRound(recipe.early_stopping, recipe.parameters) if recipe.early_stopping else None
+    sets = [(matrix, name) for name, matrix in evals.items()]
+    columns = [(data, metric) for data in evals for metric in recipe.metrics]
+    for number in range(recipe.rounds):
+        booster.update(train, iteration=number)
+        trained.rounds = number + 1
+        found = parse_evaluation(booster.eval_set(sets, iteration=number))
+        values = dict(zip(columns, found, strict=True))
+        for (data, metric), value in values.items():
+            trained.history.setdefault(data, {}).setdefault(metric, []).append(value)
+        say(evaluation_line(number, values))
+        if keeper and keeper.is_enough(number, values, booster):
+            break
+    if keeper:
+        trained.best_round, trained.best_score = keeper.round, keeper.score
+        trained.booster = keeper.cut(booster)
+    return trained
+
+
+def _parameters(recipe: Recipe) -> list[tuple[str, object]]:
+    return [*recipe.parameters.items(), *(("eval_metric", metric) for metric in recipe.metrics)]
+
+
+class _BestRound:
+    """Follows the monitored metric. Where a booster can't be cut at a round, it keeps the best round's bytes.
+
+    Slicing is exact for plain trees; dart re-weights earlier trees, and a linear model has none to slice.
+    """
+
+    def __init__(self, rule: EarlyStopping, parameters: Mapping[str, object]) -> None:
+        self._rule = rule
+        self._keeps_bytes = parameters.get("booster") in {"dart", "gblinear"} or bool(
+            parameters.get("rate_drop") or parameters.get("one_drop")
+        )
+        self._bytes: bytearray | None = None
+        self.round = 0
+        self.score: float | None = None
+
+    def is_enough(self, number: int, values: Mapping[tuple[str, str], float], booster: xgb.Booster) -> bool:
+        """Take in one round; return whether the patience is used up."""
+        value = values[self._rule.data, self._rule.metric]
+        if self._rule.better(value, self.score):
+            self.round, self.score = number, value
+            if self._keeps_bytes:
+                self._bytes = booster.save_raw("ubj")
+        return number - self.round >= self._rule.patience
+
+    def cut(self, booster: xgb.Booster) -> xgb.Booster:
+        """Return the booster as it was after the best round."""
+        if self._bytes is not None:
+            return xgb.Booster(model_file=self._bytes)
+        return booster if self._keeps_bytes else booster[: self.round + 1]
+
+
+def parse_evaluation(text: str) -> list[float]:
+    r"""Return the values in XGBoost's `[0]\ttrain-rmse:1.5\tvalidation-rmse:1.6`.
+
+    Its names are left: it calls `error@0.5` error and `tweedie-nloglik` tweedie-nloglik@1.5, and a tuning job
+    looks for the name that it asked for.
+    """
+    return [float(part.rpartition(":")[2]) for part in text.split("\t")[1:]]
+
+
+def evaluation_line(number: int, values: Mapping[tuple[str, str], float]) -> str:
+    """Return the line that CloudWatch and hyperparameter tuning read: `[0]`, then `data-metric:value`, tabs between."""
+    return "\t".join([f"[{number}]", *(f"{data}-{metric}:{fixed_point(value)}" for (data, metric), value in values.items())])
+
+
+def fixed_point(value: float) -> str:
+    """Return the value without an exponent: 5 decimals, or more (up to 12) until 6 significant digits show."""
+    if not math.isfinite(value) or value == 0:
+        return f"{value:.5f}"
+    decimals = 5 - math.floor(math.log10(abs(value)))
+    return f"{value:.{min(max(decimals, 5), 12)}f}"

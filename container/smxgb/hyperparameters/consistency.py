@@ -1,0 +1,166 @@
+"""What settings must have in common: the rules between two or more of them that need no look at the data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from smxgb.metrics import Objective, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from smxgb.hyperparameters.declaration import Hyperparameters
+
+type Finding = tuple[frozenset[str], str]
+"""The fields that a sentence speaks of, and the sentence."""
+
+DEFAULT_OBJECTIVE: Objective = "reg:squarederror"
+"""What XGBoost takes if no objective is set."""
+
+_LINEAR_UPDATERS = frozenset({"shotgun", "coord_descent"})
+_MODIFIERS = frozenset({"refresh", "prune"})
+_LOGISTIC = frozenset({"binary:logistic", "reg:logistic"})
+_POSITIVE = frozenset({"count:poisson", "reg:gamma", "reg:tweedie", "survival:cox"})
+
+
+def conflicts(settings: Hyperparameters) -> Iterator[Finding]:
+    """Yield the settings that contradict each other, or need one that is absent."""
+    yield from _about_objective(settings)
+    yield from _about_base_score(settings)
+    yield from _about_trees(settings)
+    yield from _about_updaters(settings)
+    yield from _about_columns(settings)
+
+
+def _finding(fields: set[str], text: str) -> Finding:
+    return frozenset(fields), text
+
+
+def _about_objective(settings: Hyperparameters) -> Iterator[Finding]:
+    objective = settings.objective or DEFAULT_OBJECTIVE
+    if settings.num_class is not None and kind_of(objective) != "multi-class":
+        yield _finding(
+            {"num_class", "objective"},
+            f"num_class={settings.num_class} goes with multi:softmax and multi:softprob only, "
+            f"not with objective={objective}: leave it out, or change the objective.",
+        )
+    for field, owner in (("quantile_alpha", "reg:quantileerror"), ("expectile_alpha", "reg:expectileerror")):
+        alphas = getattr(settings, field)
+        if objective == owner and not alphas:
+            yield _finding(
+                {field, "objective"},
+                f"objective={owner} needs {field}: a number from 0 to 1, or a list.",
+            )
+        elif alphas and list(alphas) != sorted(alphas):
+            yield _finding({field}, f"{field} must ascend: write {sorted(alphas)}.")
+    bounds = {name: getattr(settings, name) for name in ("label_lower_column", "label_upper_column")}
+    if objective == "survival:aft":
+        for name, column in bounds.items():
+            if column is None:
+                yield _finding(
+                    {name, "objective"},
+                    f"objective=survival:aft needs {name}: a column's name or index.",
+                )
+    else:
+        for name, column in bounds.items():
+            if column is not None:
+                yield _finding(
+                    {name, "objective"},
+                    f"{name} goes with objective=survival:aft only, not with {objective}: leave it out "
+                    "(or name it in drop_columns).",
+                )
+
+
+def _about_base_score(settings: Hyperparameters) -> Iterator[Finding]:
+    objective = settings.objective or DEFAULT_OBJECTIVE
+    scores = settings.base_score or ()
+    if objective in _LOGISTIC and not all(0 <= score <= 1 for score in scores):
+        allowed = "from 0 to 1"
+    elif objective in _POSITIVE and not all(score > 0 for score in scores):
+        allowed = "above 0"
+    else:
+        return
+    yield _finding(
+        {"base_score", "objective"},
+        f"base_score must be {allowed} for objective={objective}: change it or leave it out.",
+    )
+
+
+def _about_trees(settings: Hyperparameters) -> Iterator[Finding]:
+    exact = settings.tree_method == "exact" and settings.booster != "gblinear"
+    if exact and settings.max_depth == 0:
+        yield _finding(
+            {"tree_method", "max_depth"},
+            "max_depth=0 (no limit) does not go with tree_method=exact: set a depth, or use hist.",
+        )
+    if exact and settings.sampling_method == "gradient_based":
+        yield _finding(
+            {"tree_method", "sampling_method"},
+            "sampling_method=gradient_based does not go with tree_method=exact: use tree_method=hist.",
+        )
+    if settings.multi_strategy == "multi_output_tree" and settings.tree_method in {"exact", "approx"}:
+        yield _finding(
+            {"multi_strategy", "tree_method"},
+            f"multi_strategy=multi_output_tree does not go with tree_method={settings.tree_method}: "
+            "use tree_method=hist.",
+        )
+
+
+def _about_updaters(settings: Hyperparameters) -> Iterator[Finding]:
+    if settings.process_type == "update":
+        yield _finding(
+            {"process_type"},
+            "process_type=update changes an earlier model's trees, and a job has none: leave it out.",
+        )
+        return
+    updaters = settings.updater or ()
+    linear = settings.booster == "gblinear"
+    wrong = [name for name in updaters if (name in _LINEAR_UPDATERS) != linear]
+    if wrong:
+        booster = "gblinear" if linear else settings.booster or "gbtree"
+        allowed = (
+            "shotgun or coord_descent"
+            if linear
+            else "grow_quantile_histmaker, grow_histmaker or grow_colmaker"
+        )
+        yield _finding(
+            {"updater", "booster"},
+            f"updater={wrong[0]} does not go with booster={booster}: use {allowed}, or leave it out.",
+        )
+    elif updaters and updaters[0] in _MODIFIERS:
+        yield _finding(
+            {"updater"},
+            f"updater={updaters[0]} changes trees and builds none: put one that grows trees before it, "
+            "as in grow_colmaker,prune, or leave updater out.",
+        )
+
+
+def _about_columns(settings: Hyperparameters) -> Iterator[Finding]:
+    if settings.csv_weights and settings.weight_column is not None:
+        yield _finding(
+            {"csv_weights", "weight_column"},
+            "csv_weights and weight_column both say where the weights are: keep one of them.",
+        )
+    roles: dict[object, str] = {}
+    for field in (
+        "label_column",
+        "weight_column",
+        "group_column",
+        "label_lower_column",
+        "label_upper_column",
+    ):
+        column = getattr(settings, field)
+        if column is None:
+            continue
+        if column in roles:
+            yield _finding(
+                {field, roles[column]},
+                f"{roles[column]} and {field} are the same column {column!r}: give each its own.",
+            )
+        elif column in settings.drop_columns:
+            yield _finding(
+                {field, "drop_columns"},
+                f"drop_columns holds {column!r}, which is the {field}: take it out of drop_columns "
+                "(the column is no feature anyway).",
+            )
+        roles[column] = field

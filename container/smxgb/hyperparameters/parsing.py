@@ -1,0 +1,331 @@
+"""From hyperparameters.json to the settings of a job, or to all that is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from smxgb.errors import Mistakes, UserError
+from smxgb.hyperparameters import consistency, upstream
+from smxgb.hyperparameters.declaration import OBSOLETE, Hyperparameters, name_of, trait_of
+from smxgb.hyperparameters.decoding import decode, delimiter, is_unset, unquoted
+from smxgb.hyperparameters.description import allowed, choices
+from smxgb.metrics import (
+    RANKING_CUT,
+    Metric,
+    default_metric,
+    kind_of,
+    merged_metrics,
+    monitored_metric,
+    parse_metric,
+    unfit_reason,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_SHOWN = 60
+_GPU = re.compile(r"(gpu|cuda)(:[0-9]+)?")
+_DATA_SET = re.compile(r"(train|validation)[:-]", re.IGNORECASE)
+_SCRIPT_MODE = "sagemaker_"
+_FOREIGN = {
+    "n_estimators": "num_round",
+    "num_boost_round": "num_round",
+    "num_iterations": "num_round",
+    "metric": "eval_metric",
+    "metrics": "eval_metric",
+    "label": "label_column",
+    "target": "label_column",
+}
+"""What other interfaces of XGBoost, or other libraries, call a setting."""
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """The settings of a job, and what follows from them alone.
+
+    `extra` holds parameters of XGBoost that are not in the declared table, as XGBoost takes them. `metrics`
+    is in the order of the log; `monitored` is one of them, watched by early stopping. `script_mode` holds the
+    `sagemaker_*` keys as they came. `notes` are lines for the log.
+    """
+
+    settings: Hyperparameters
+    extra: Mapping[str, object]
+    metrics: tuple[Metric, ...]
+    monitored: Metric
+    notes: tuple[str, ...]
+    script_mode: Mapping[str, object]
+
+
+@dataclass
+class _Draft:
+    """What is known of a job's settings while they are being read."""
+
+    mistakes: Mistakes = field(default_factory=Mistakes)
+    notes: list[str] = field(default_factory=list)
+    shown: dict[str, str] = field(default_factory=dict)
+    values: dict[str, object] = field(default_factory=dict)
+    obsolete: dict[str, object] = field(default_factory=dict)
+    unknown: dict[str, object] = field(default_factory=dict)
+    script_mode: dict[str, object] = field(default_factory=dict)
+    bad: set[str] = field(default_factory=set)
+
+
+def parse(raw: Mapping[str, object]) -> Parsed:
+    """Return the settings that the content of hyperparameters.json stands for.
+
+    Raises UserError with every mistake that can be found without a look at channels and data.
+    """
+    draft, by_name = _Draft(), _fields_by_name()
+    for name, value in raw.items():
+        _sort(draft, by_name, name, value)
+    _modernise(draft)
+    settings = _checked(draft)
+    _check_availability(draft, settings)
+    for fields, text in consistency.conflicts(settings):
+        if not fields & draft.bad:
+            draft.mistakes.add(text)
+    metrics, monitored = _metrics(draft, settings)
+    extra = _passed_through(draft, settings)
+    draft.mistakes.raise_any()
+    return Parsed(settings, extra, metrics, monitored, tuple(draft.notes), draft.script_mode)
+
+
+def booster_params(parsed: Parsed) -> dict[str, object]:
+    """Return what the job's settings mean for `xgboost.Booster`, by XGBoost's names.
+
+    Not among them is what only the host or the data tell: device, nthread, an inferred num_class, and
+    constraints (`resolve_constraints`); nor the metrics, which are asked for by themselves.
+
+    `seed_per_iteration` is true unless the job says otherwise: random numbers then depend on the seed and the
+    number of the round alone, so that a job resumed at any round grows the trees it would have grown anyway.
+    """
+    return {"seed_per_iteration": 1, **upstream.declared_params(parsed.settings), **parsed.extra}
+
+
+def _fields_by_name() -> dict[str, str]:
+    return {
+        name: field_name
+        for field_name in Hyperparameters.model_fields
+        for name in (name_of(field_name), *trait_of(field_name).aliases)
+    }
+
+
+def _sort(draft: _Draft, by_name: Mapping[str, str], name: str, value: object) -> None:
+    """Put one item of the file where it belongs."""
+    if name.startswith(_SCRIPT_MODE):
+        draft.script_mode[name] = value
+    elif name in OBSOLETE:
+        draft.obsolete[name] = value
+    elif name not in by_name:
+        draft.unknown[name] = value
+    elif name == "csv_delimiter" and isinstance(value, str) and value:
+        _take(draft, name, name, value, delimiter(value))
+    elif not is_unset(value):
+        field_name = by_name[name]
+        annotation = Hyperparameters.model_fields[field_name].annotation
+        _take(draft, field_name, name, value, decode(value, annotation))
+
+
+def _take(draft: _Draft, field_name: str, name: str, value: object, decoded: object) -> None:
+    shown = f"{name}={_shown(value)}"
+    if field_name not in draft.values:
+        draft.values[field_name], draft.shown[field_name] = decoded, shown
+    elif draft.values[field_name] != decoded:
+        draft.mistakes.add(
+            f"{draft.shown[field_name]} and {shown} are two values of one setting: keep one of the two names."
+        )
+
+
+def _modernise(draft: _Draft) -> None:
+    """Turn old names and values into those of today, with a line in the log for each."""
+    values, notes = draft.values, draft.notes
+    if _word(values.get("objective")) == "reg:linear":
+        values["objective"] = "reg:squarederror"
+        notes.append("objective=reg:linear is an old name: taken as reg:squarederror.")
+    if _word(values.get("tree_method")) == "gpu_hist":
+        values["tree_method"] = "hist"
+        wanted = values.setdefault("device", "cuda")
+        notes.append(f"tree_method=gpu_hist is an old name: taken as tree_method=hist with device={wanted}.")
+    device = _word(values.get("device"))
+    if device not in {"cpu", "cuda"} and _GPU.fullmatch(device):
+        values["device"] = "cuda"
+        notes.append(f"device={device} is taken as device=cuda: the container gives each worker its GPU.")
+    updaters = values.get("updater")
+    if isinstance(updaters, tuple) and "sync" in updaters:
+        values["updater"] = tuple(name for name in updaters if name != "sync") or None
+        notes.append("updater=sync is left out: XGBoost removed it.")
+    for name, value in draft.obsolete.items():
+        notes.append(
+            _replaced(values, name, value) or f"{name}={_shown(value)} is ignored: {OBSOLETE[name]}."
+        )
+    draft.values = {name: value for name, value in values.items() if value is not None}
+
+
+def _replaced(values: dict[str, object], name: str, value: object) -> str | None:
+    """Set what took an obsolete name's place, unless the job sets it; return the line for the log."""
+    successor: str
+    replacement: object
+    if name == "silent" and isinstance(silent := decode(value, bool), bool):
+        successor, replacement = "verbosity", 0 if silent else 1
+    elif name in {"gpu_id", "n_gpus"} and isinstance(number := decode(value, int), int):
+        on_gpu = number >= 0 if name == "gpu_id" else number != 0
+        successor, replacement = "device", "cuda" if on_gpu else "cpu"
+    else:
+        return None
+    if successor in values:
+        return f"{name}={_shown(value)} is ignored: {successor}={values[successor]} holds."
+    values[successor] = replacement
+    return f"{name}={_shown(value)} is an old name: taken as {successor}={replacement}."
+
+
+def _checked(draft: _Draft) -> Hyperparameters:
+    """Return the settings; those with a mistake are left out, after noting it."""
+    by_alias = {name_of(field_name): value for field_name, value in draft.values.items()}
+    try:
+        return Hyperparameters.model_validate(by_alias)
+    except ValidationError as error:
+        wrong = {str(details["loc"][0]) for details in error.errors(include_url=False, include_input=False)}
+    for field_name in Hyperparameters.model_fields:
+        name = name_of(field_name)
+        if name not in wrong:
+            continue
+        draft.bad.add(field_name)
+        if by_alias.pop(name, None) is None:
+            draft.mistakes.add(f"{name} is missing: set it to {allowed(field_name)}.")
+        else:
+            draft.mistakes.add(f"{draft.shown[field_name]} is not allowed: {_cure(draft, field_name)}")
+    # A stand-in for the one setting that must be there, so that the rest can be checked too.
+    return Hyperparameters.model_validate({"num_round": 1, **by_alias})
+
+
+def _cure(draft: _Draft, field_name: str) -> str:
+    value = draft.values[field_name]
+    words = value if isinstance(value, tuple) else (value,)
+    known = choices(field_name)
+    wrong = next((word for word in words if isinstance(word, str) and word not in known), None)
+    near = get_close_matches(wrong.lower(), known, n=1, cutoff=0.75) if wrong and known else []
+    return f"did you mean {near[0]}?" if near else f"{allowed(field_name)}."
+
+
+def _check_availability(draft: _Draft, settings: Hyperparameters) -> None:
+    for field_name in draft.values:
+        if field_name in draft.bad or trait_of(field_name).use != "later":
+            continue
+        default = Hyperparameters.model_fields[field_name].default
+        if getattr(settings, field_name) != default:
+            shown = "unset" if default is None else "none" if default == () else str(default).lower()
+            cure = f"leave it out (the default is {shown})"
+            draft.mistakes.add(f"{draft.shown[field_name]} is not available in this version: {cure}.")
+
+
+def _metrics(draft: _Draft, settings: Hyperparameters) -> tuple[tuple[Metric, ...], Metric]:
+    """Return the metrics of the log and the one that early stopping watches."""
+    objective = settings.objective or consistency.DEFAULT_OBJECTIVE
+    power = settings.tweedie_variance_power
+    cut = settings.lambdarank_num_pair_per_sample or RANKING_CUT
+    default = default_metric(
+        objective,
+        tweedie_power=power,
+        ranking_cut=None if settings.lambdarank_pair_method == "mean" else cut,
+    )
+
+    def read(name: str, text: str) -> Metric | None:
+        try:
+            metric = parse_metric(text, tweedie_power=power)
+        except UserError as error:
+            draft.mistakes.add(f"{name}: {error.mistakes[0]}")
+            return None
+        reason = None if "objective" in draft.bad else _unfit(metric, settings)
+        if reason:
+            draft.mistakes.add(f"{name}: {reason}")
+        return metric
+
+    asked = [metric for text in settings.eval_metric if (metric := read("eval_metric", text))]
+    tuning = _tuning_metric(draft, settings.tuning_metric, read) if settings.tuning_metric else None
+    watched = settings.early_stopping_metric
+    monitored = read("early_stopping_metric", _without_data_set(watched)) if watched else None
+    if monitored:
+        return merged_metrics([*asked, *([tuning] if tuning else [])], monitored, default), monitored
+    return merged_metrics(asked, tuning, default), monitored_metric(asked, tuning, default)
+
+
+def _unfit(metric: Metric, settings: Hyperparameters) -> str | None:
+    needed = {"quantile": "quantile_alpha", "expectile": "expectile_alpha"}.get(metric.base)
+    if needed and not getattr(settings, needed):
+        return f"metric {metric.name} needs {needed}: set it, or leave the metric out."
+    return unfit_reason(metric, settings.objective or consistency.DEFAULT_OBJECTIVE)
+
+
+def _tuning_metric(draft: _Draft, text: str, read: Callable[[str, str], Metric | None]) -> Metric | None:
+    """Return the metric of `_tuning_objective_metric`, which need not be one of ours.
+
+    A tuner with metric definitions of its own may give any name to what it reads from the log.
+    """
+    if _DATA_SET.match(text):
+        return read("_tuning_objective_metric", _without_data_set(text))
+    try:
+        return parse_metric(text, tweedie_power=None)
+    except UserError:
+        draft.notes.append(
+            f"_tuning_objective_metric={_shown(text)} is no metric of this container: the tuner's own metric "
+            "definition must find it in the log."
+        )
+        return None
+
+
+def _without_data_set(text: str) -> str:
+    return _DATA_SET.sub("", text.strip())
+
+
+def _passed_through(draft: _Draft, settings: Hyperparameters) -> dict[str, object]:
+    """Return the undeclared parameters that XGBoost takes, after noting the others."""
+    if not draft.unknown:
+        return {}
+    known = upstream.known_names()
+    extra: dict[str, object] = {}
+    for name, value in draft.unknown.items():
+        if name not in known and not upstream.takes(name):
+            draft.mistakes.add(f"{name}={_shown(value)} is not a hyperparameter: {_nearest(name, known)}")
+        elif not is_unset(value):
+            extra[name] = upstream.passed_value(value)
+    if extra:
+        _try_out(draft, settings, extra)
+    return extra
+
+
+def _try_out(draft: _Draft, settings: Hyperparameters, extra: dict[str, object]) -> None:
+    declared = {"num_class": 2, **upstream.declared_params(settings)}
+    if kind_of(settings.objective or consistency.DEFAULT_OBJECTIVE) != "multi-class":
+        del declared["num_class"]
+    if upstream.ask(declared).complaint:
+        # Another setting stands in the way, and is reported by itself.
+        declared = {}
+    for name, value in extra.items():
+        answer = upstream.ask({**declared, name: value})
+        if answer.complaint:
+            shown = _shown(draft.unknown[name])
+            draft.mistakes.add(f"{name}={shown} is not allowed: XGBoost says: {answer.complaint}.")
+        elif name in answer.unused:
+            draft.notes.append(f"{name} has no effect with the job's booster and objective.")
+
+
+def _nearest(name: str, known: frozenset[str]) -> str:
+    if name in upstream.INTERNAL:
+        return "XGBoost sets it itself; leave it out."
+    names = sorted({*_fields_by_name(), *known})
+    near = _FOREIGN.get(name.lower()) or next(iter(get_close_matches(name.lower(), names, n=1)), None)
+    return f"did you mean {near}?" if near else "leave it out; the README lists the settings that there are."
+
+
+def _word(value: object) -> str:
+    return unquoted(value).lower() if isinstance(value, str) else ""
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 4]}...{text[-1]}"

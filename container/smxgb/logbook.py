@@ -1,0 +1,101 @@
+"""The logbook: what a job says of itself in the log and in metrics.json."""
+
+from __future__ import annotations
+
+import json
+import platform
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import xgboost as xgb
+
+from smxgb import __version__
+from smxgb.progress import readable_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from smxgb.batch import Schema
+    from smxgb.boosting import Trained
+    from smxgb.job import Job
+    from smxgb.progress import PhaseClock
+
+SHOWN = 5
+"""Names of skipped files in a line of the log."""
+MODEL_SNIPPET = "xgboost.Booster(model_file=bytearray(open('xgboost-model', 'rb').read()))"
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that decide how a job runs."""
+    return {
+        "smxgb": __version__,
+        "xgboost": xgb.__version__,
+        "pyarrow": pa.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def start_block(job: Job, threads: int) -> list[str]:
+    """Return the lines that say what runs, on what, with which data and settings, and why."""
+    machine = job.machine
+    lines = [
+        "Versions: " + ", ".join(f"{name} {number}" for name, number in versions().items()) + ".",
+        f"Mode: {job.mode.value} ({job.mode.why}). Device: {job.device.value} ({job.device.why}).",
+        f"Threads: {threads}. Memory: {readable_bytes(machine.memory_available)} free of "
+        f"{readable_bytes(machine.memory_limit)} (the {machine.memory_limit_source}'s).",
+    ]
+    for channel in job.channels:
+        lines.append(
+            f"Channel {channel.name}: {len(channel.files):,} files, {readable_bytes(channel.size)}, "
+            f"{channel.content_type} ({channel.why}), {channel.mode}, {channel.distribution}."
+        )
+        if channel.skipped:
+            more = f" and {len(channel.skipped) - SHOWN} more" if len(channel.skipped) > SHOWN else ""
+            lines.append(f"Channel {channel.name}: skipped {', '.join(channel.skipped[:SHOWN])}{more}.")
+    lines.append(f"Hyperparameters: {json.dumps(given(job))}")
+    return [*lines, *job.notes]
+
+
+def given(job: Job) -> dict[str, object]:
+    """Return what the job sets, as it was understood."""
+    return {**job.parameters.settings.model_dump(by_alias=True, exclude_unset=True), **job.parameters.extra}
+
+
+def final_report(
+    job: Job, rows: Mapping[str, int], schema: Schema, trained: Trained, clock: PhaseClock
+) -> dict[str, object]:
+    """Return the content of metrics.json: times in seconds, memory in bytes, rounds counted from 0."""
+    return {
+        "history": trained.history,
+        "rounds": trained.rounds,
+        "best_round": trained.best_round,
+        "best_score": trained.best_score,
+        "monitored": f"validation-{job.parameters.monitored.name}" if trained.best_round is not None else None,
+        "rows": dict(rows),
+        "features": None if schema.invented else list(schema.names),
+        "feature_count": len(schema.names),
+        "phases": {
+            phase.name: {"seconds": round(phase.seconds, 3), "peak_memory": phase.peak_memory} for phase in clock.phases
+        },
+        "peak_memory": clock.peak_memory,
+        "mode": job.mode.value,
+        "device": job.device.value,
+        "hyperparameters": given(job),
+        "versions": versions(),
+        "load_the_model": MODEL_SNIPPET,
+    }
+
+
+def closing_line(trained: Trained, path: Path) -> str:
+    """Return the last line of a successful job: how far it trained, with what result, and where the model is."""
+    shown = trained.best_round if trained.best_round is not None else trained.rounds - 1
+    values = [
+        f"{data}-{metric}:{values[shown]:.6g}"
+        for data, metrics in trained.history.items()
+        for metric, values in metrics.items()
+    ]
+    best = f", the best is round {trained.best_round}" if trained.best_round is not None else ""
+    return f"Trained {trained.rounds} rounds{best} ({', '.join(values)}). Model: {path}"

@@ -1,0 +1,91 @@
+"""Matrices: batches as the XGBoost matrix that the training method needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import xgboost as xgb
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from smxgb.batch import Batch, FloatArray, GroupArray, Schema
+    from smxgb.plan import MatrixKind
+    from smxgb.store import Stored
+
+
+def build_matrix(  # noqa: PLR0913 - each is one thing that XGBoost's constructors ask for
+    stored: Stored,
+    schema: Schema,
+    kind: MatrixKind,
+    *,
+    threads: int,
+    max_bin: int | None,
+    cache: Path,
+    reference: xgb.DMatrix | None = None,
+) -> xgb.DMatrix:
+    """Return all rows as a matrix whose features are called f0, f1, ...
+
+    XGBoost refuses some characters in the names of a matrix, so the real ones are put on the finished model.
+
+    Args:
+        stored: The rows; read several times.
+        schema: The features of the rows.
+        kind: The kind of matrix.
+        threads: Threads of XGBoost.
+        max_bin: Bins a feature, None for XGBoost's default; the training must use the same.
+        cache: The beginning of the names of files that a matrix kind may write.
+        reference: The training matrix, when this one is for evaluation: its quantile cuts are taken over.
+    """
+    if kind == "whole":
+        return _whole(stored, schema, threads)
+    if kind == "iterated":
+        return xgb.DMatrix(_Batches(stored, schema, cache_prefix=str(cache)), nthread=threads)
+    return xgb.QuantileDMatrix(_Batches(stored, schema), nthread=threads, max_bin=max_bin, ref=reference)
+
+
+def internal_names(schema: Schema) -> list[str]:
+    """Return the names that the features have in every matrix."""
+    return [f"f{index}" for index in range(len(schema.names))]
+
+
+def _row_values(batch: Batch) -> dict[str, FloatArray | GroupArray]:
+    values = {
+        "label": batch.label,
+        "weight": batch.weight,
+        "qid": batch.group,
+        "label_lower_bound": batch.lower,
+        "label_upper_bound": batch.upper,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+class _Batches(xgb.DataIter):
+    """Hands the batches to XGBoost, once for each of its passes."""
+
+    def __init__(self, stored: Stored, schema: Schema, cache_prefix: str | None = None) -> None:
+        super().__init__(cache_prefix=cache_prefix)
+        self._stored = stored
+        self._names = internal_names(schema)
+        self._pass: Iterator[Batch] = iter(())
+
+    def reset(self) -> None:
+        self._pass = self._stored.batches()
+
+    def next(self, input_data: Callable[..., None]) -> bool:
+        batch = next(self._pass, None)
+        if batch is None:
+            return False
+        input_data(data=batch.features.rename_columns(self._names), **_row_values(batch))
+        return True
+
+
+def _whole(stored: Stored, schema: Schema, threads: int) -> xgb.DMatrix:
+    batches = list(stored.batches())
+    table = pa.concat_tables([batch.features for batch in batches]).rename_columns(internal_names(schema))
+    parts = [_row_values(batch) for batch in batches]
+    values = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return xgb.DMatrix(table, nthread=threads, **values)

@@ -1,0 +1,217 @@
+"""What the process that does the work tells: lines to the log, messages to its supervisor, time and memory.
+
+The two ends of the pipe between them stand here together: `Link` is the worker's, `Listener` the
+supervisor's. A message is one line of JSON with one key.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Literal, TextIO
+
+from smxgb.errors import JobError, of_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+type PhaseName = Literal["load", "matrix", "train", "save"]
+
+
+def log(text: str) -> None:
+    """Write one line to standard output, at once. A log that nobody takes any more does not end the job."""
+    _write(text, sys.stdout)
+
+
+def log_error(text: str) -> None:
+    """Write one line to standard error, in the same way."""
+    _write(text, sys.stderr)
+
+
+def readable_bytes(count: int) -> str:
+    """Return a number of bytes as a reader wants it: `725 MiB`, `1.4 GiB`."""
+    size, unit = float(count), "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1000:  # noqa: PLR2004 - at most three digits before the point
+            break
+        size, unit = size / 1024, larger
+    whole = unit == "bytes" or size >= 10  # noqa: PLR2004 - two digits that matter are enough
+    return f"{size:.0f} {unit}" if whole else f"{size:.1f} {unit}"
+
+
+class Link:
+    """The worker's end of the pipe to its supervisor; `fd` None if nobody listens.
+
+    A supervisor that is gone is no error here: the worker dies with it anyway (`die_with_parent`).
+    """
+
+    def __init__(self, fd: int | None = None) -> None:
+        self._fd = fd
+        self._lock = Lock()
+        if fd is not None:
+            os.set_inheritable(fd, False)  # noqa: FBT003 - it takes no keyword
+
+    def phase(self, name: str) -> None:
+        """Say what the work is about now: named if the process should be killed."""
+        self._send({"phase": name})
+
+    def scratch(self, folder: Path) -> None:
+        """Name a folder of temporary files, which the supervisor removes at the end, whatever the end."""
+        self._send({"scratch": str(folder.absolute())})
+
+    def failed(self, error: JobError) -> None:
+        """Report the failure that ends the job."""
+        self._send({"failed": [error.kind, *error.mistakes]})
+
+    def succeeded(self, text: str) -> None:
+        """Say that all is done, with the last line of the log. Without it no end is a success."""
+        self._send({"succeeded": text})
+
+    def _send(self, message: dict[str, object]) -> None:
+        if self._fd is None:
+            return
+        line = json.dumps(message).encode() + b"\n"
+        with self._lock, suppress(BrokenPipeError):
+            while line:
+                line = line[os.write(self._fd, line) :]
+
+
+class Listener:
+    """The supervisor's end of the pipe, and what has been said so far."""
+
+    def __init__(self, fd: int) -> None:
+        os.set_blocking(fd, False)
+        self.fd = fd
+        self.phase: str | None = None
+        self.scratch: list[Path] = []
+        self.error: JobError | None = None
+        self.success: str | None = None
+        self._rest = b""
+
+    def listen(self) -> bool:
+        """Take in what has been sent by now; return whether more may come."""
+        with suppress(BlockingIOError):
+            while data := os.read(self.fd, 65_536):
+                *lines, self._rest = (self._rest + data).split(b"\n")
+                for line in lines:
+                    with suppress(ValueError):  # a stray line must not end the one who watches
+                        self._take(json.loads(line))
+            return False
+        return True
+
+    def _take(self, message: object) -> None:
+        match message:
+            case {"phase": str(name)}:
+                self.phase = name
+            case {"scratch": str(folder)}:
+                self.scratch.append(Path(folder))
+            case {"failed": [str(kind), str(mistake), *mistakes]}:
+                self.error = of_kind(kind, mistake, *map(str, mistakes))
+            case {"succeeded": str(text)}:
+                self.success = text
+
+
+def die_with_parent(fd: int) -> None:
+    """Make the kernel kill this process when the supervisor that holds the other end of `fd` dies.
+
+    Raises SystemExit if it is dead already. Its process number could not tell: in a container the supervisor
+    is process 1, and so is whoever inherits orphans elsewhere.
+    """
+    import ctypes  # noqa: PLC0415 - the supervisor imports this module too, and its start is waited for
+
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL, 0, 0, 0)
+    poll = select.poll()
+    poll.register(fd, 0)
+    if poll.poll(0):
+        raise SystemExit(128 + signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of the work: how many seconds it took, and the most bytes of memory that were resident in it."""
+
+    name: PhaseName
+    seconds: float
+    peak_memory: int
+
+
+class PhaseClock:
+    """Measures the phases of the work, one after the other, and tells the supervisor which one runs.
+
+    The kernel's peak is set back at the start of each phase, and so is what `getrusage` and `wait4` report:
+    `peak_memory` is the one number that holds for the whole process. Where the kernel does not allow it, a
+    phase's peak is the highest so far.
+    """
+
+    def __init__(self, link: Link, root: Path = Path("/")) -> None:
+        self._link = link
+        self._proc = root / "proc/self"
+        self._phases: dict[PhaseName, Phase] = {}
+        self._earlier_peak = 0
+
+    @contextmanager
+    def phase(self, name: PhaseName) -> Iterator[None]:
+        """Measure what happens inside. A phase that comes again adds its seconds to the first time's."""
+        self._link.phase(name)
+        self._reset_peak()
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            seconds = time.perf_counter() - start
+            before = self._phases.get(name, Phase(name, 0.0, 0))
+            peak = max(before.peak_memory, self._peak())
+            self._phases[name] = Phase(name, before.seconds + seconds, peak)
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases so far, in the order in which they first began."""
+        return tuple(self._phases.values())
+
+    @property
+    def peak_memory(self) -> int:
+        """The most bytes that were resident at any time since the process began."""
+        return max(self._earlier_peak, self._peak(), *(phase.peak_memory for phase in self.phases))
+
+    def summary(self) -> str:
+        """Return the phases as one line of the log."""
+        parts = [
+            f"{phase.name} {phase.seconds:.1f} s (peak {readable_bytes(phase.peak_memory)})"
+            for phase in self.phases
+        ]
+        return f"Phases: {', '.join(parts)}; peak memory {readable_bytes(self.peak_memory)}."
+
+    def _reset_peak(self) -> None:
+        self._earlier_peak = self.peak_memory
+        with suppress(OSError):
+            (self._proc / "clear_refs").write_text("5")
+
+    def _peak(self) -> int:
+        with suppress(OSError):
+            for line in (self._proc / "status").read_text().splitlines():
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) * 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _write(text: str, stream: TextIO) -> None:
+    encoding = stream.encoding or "utf-8"
+    line = text.encode(encoding, "backslashreplace").decode(encoding)
+    try:
+        stream.write(f"{line}\n")
+        stream.flush()
+    except OSError:
+        # The unwritten line would be tried again when Python ends, and its failure become the exit code.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

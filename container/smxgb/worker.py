@@ -1,0 +1,188 @@
+"""The worker: from a job to its artefacts. Every mode runs this one function in each of its workers."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from smxgb import logbook
+from smxgb.artifacts import save_model, write_importance, write_report
+from smxgb.boosting import EarlyStopping, Recipe, boost
+from smxgb.environment import free_bytes, memory_available
+from smxgb.errors import Mistakes, UserError
+from smxgb.hyperparameters import booster_params, resolve_constraints
+from smxgb.labels import check_labels
+from smxgb.matrix import build_matrix
+from smxgb.plan import Shape, choose_matrix, make_plan
+from smxgb.progress import PhaseClock, log
+from smxgb.readers import open_reader
+from smxgb.store import keep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import xgboost as xgb
+
+    from smxgb.batch import Schema
+    from smxgb.job import Device, Job
+    from smxgb.plan import Plan
+    from smxgb.progress import Link
+    from smxgb.store import Labels, Stored
+
+XGBOOST_MAX_BIN = 256
+"""XGBoost's own default of `max_bin`."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A worker's place: its rank among `world_size` workers, and the device and threads it may use."""
+
+    rank: int
+    world_size: int
+    device: Device
+    threads: int
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The rows of each channel, ready to be read again and again, and the features they have in common."""
+
+    schema: Schema
+    channels: Mapping[str, Stored]
+
+
+def run(job: Job, place: Place, link: Link) -> None:
+    """Do this worker's part of the job, from the channels to the artefacts.
+
+    Raises:
+        UserError: If the data can't be trained on, with all that was found.
+        PlatformError: If the host lacks memory or disk.
+    """
+    for line in logbook.start_block(job, place.threads):
+        log(line)
+    clock = PhaseClock(link)
+    with _scratch_folder(job, link) as scratch:
+        with clock.phase("load"):
+            loaded = _load(job, place, scratch)
+        classes = check_labels(job.parameters.settings, _labels(loaded))
+        plan = _plan(job, loaded)
+        with clock.phase("matrix"):
+            matrices = _matrices(job, place, loaded, plan, scratch)
+        with clock.phase("train"):
+            trained = boost(_recipe(job, place, loaded.schema, classes), matrices["train"], _evals(job, matrices), log)
+        with clock.phase("save"):
+            rows = {name: kept.rows for name, kept in loaded.channels.items()}
+            write_importance(trained.booster, loaded.schema, job.paths.output_data, linear=job.parameters.settings.booster == "gblinear")
+            write_report(logbook.final_report(job, rows, loaded.schema, trained, clock), job.paths.output_data)
+            path = save_model(trained.booster, loaded.schema, job.paths.model)
+    log(clock.summary())
+    link.succeeded(logbook.closing_line(trained, path))
+
+
+@contextmanager
+def _scratch_folder(job: Job, link: Link) -> Iterator[Path]:
+    """Make a folder for what does not stay in memory, on the volume with most free space, and remove it at the end."""
+    chosen = job.parameters.settings.spool_dir
+    places = [Path(chosen)] if chosen else [Path(tempfile.gettempdir()), job.paths.base]
+    place = max((place for place in places if _writable(place)), key=free_bytes, default=places[0])
+    with tempfile.TemporaryDirectory(prefix="smxgb-", dir=place, ignore_cleanup_errors=True) as folder:
+        link.scratch(Path(folder))
+        yield Path(folder)
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _load(job: Job, place: Place, scratch: Path) -> Loaded:
+    mistakes = Mistakes()
+    channels: dict[str, Stored] = {}
+    schema: Schema | None = None
+    for channel in job.channels:
+        with mistakes.collect():
+            reader = open_reader(channel, job.data, threads=place.threads, like=schema)
+            schema = schema or reader.schema()
+            channels[channel.name] = keep(reader, schema, scratch, channel.name)
+        if schema is None:
+            break
+    mistakes.raise_any()
+    if schema is None or not channels["train"].rows:
+        raise UserError("the train channel holds no rows: check its S3 address, and invalid_label if that is 'drop'.")
+    for name, kept in channels.items():
+        columns = f" and {len(schema.names)} columns" if name == "train" else ""
+        log(f"{name.capitalize()} matrix has {kept.rows} rows{columns}")
+        if kept.summary.dropped:
+            log(f"Channel {name}: {kept.summary.dropped} rows without a valid label were dropped.")
+    return Loaded(schema, channels)
+
+
+def _labels(loaded: Loaded) -> dict[str, Labels]:
+    from types import SimpleNamespace as N
+    return {name: N(lowest=k.summary.label_min, highest=k.summary.label_max, whole=k.summary.whole, different=k.summary.labels) for name, k in loaded.channels.items() if k.summary.label_min is not None}
+
+
+def _plan(job: Job, loaded: Loaded) -> Plan:
+    settings = job.parameters.settings
+    shapes = {
+        name: Shape(kept.rows, len(loaded.schema.names), _missing_share(kept, loaded.schema))
+        for name, kept in loaded.channels.items()
+    }
+    plan = make_plan(
+        choose_matrix(settings.booster, settings.tree_method),
+        shapes["train"],
+        shapes.get("validation"),
+        max_bin=settings.max_bin or XGBOOST_MAX_BIN,
+        ranked_metric=any(metric.base in {"auc", "aucpr"} for metric in job.parameters.metrics),
+        available=memory_available(),
+    )
+    log(plan.describe())
+    plan.check()
+    return plan
+
+
+def _missing_share(kept: Stored, schema: Schema) -> float:
+    cells = kept.rows * len(schema.names)
+    return (kept.summary.missing or 0) / cells if cells else 0.0
+
+
+def _matrices(job: Job, place: Place, loaded: Loaded, plan: Plan, scratch: Path) -> dict[str, xgb.DMatrix]:
+    matrices: dict[str, xgb.DMatrix] = {}
+    for name, kept in loaded.channels.items():
+        matrices[name] = build_matrix(
+            kept,
+            loaded.schema,
+            plan.kind,
+            threads=place.threads,
+            max_bin=job.parameters.settings.max_bin,
+            cache=scratch / f"{name}-matrix",
+            reference=matrices.get("train"),
+        )
+    return matrices
+
+
+def _evals(job: Job, matrices: Mapping[str, xgb.DMatrix]) -> dict[str, xgb.DMatrix]:
+    return {name: matrix for name, matrix in matrices.items() if name != "train" or job.parameters.settings.eval_train}
+
+
+def _recipe(job: Job, place: Place, schema: Schema, classes: int | None) -> Recipe:
+    settings = job.parameters.settings
+    parameters = booster_params(job.parameters) | resolve_constraints(settings, schema.names)
+    parameters |= {"device": place.device, "nthread": place.threads}
+    if classes is not None:
+        parameters["num_class"] = classes
+    early_stopping = None
+    if settings.early_stopping_rounds:
+        watched = job.parameters.monitored
+        early_stopping = EarlyStopping(
+            settings.early_stopping_rounds, watched.name, "validation", maximise=watched.maximised
+        )
+        log(early_stopping.describe())
+    metrics = tuple(metric.name for metric in job.parameters.metrics)
+    return Recipe(parameters, metrics, settings.num_round, early_stopping)

@@ -1,0 +1,110 @@
+"""Run a training job in a container of the built image, as SageMaker does: one tree mounted at /opt/ml."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+from tests.opt_ml import Outcome, read_outcome
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+
+type Variant = Literal["cpu", "gpu"]
+
+DOCKER = os.environ.get("DOCKER", "docker")
+LABEL = "smxgb.test"
+
+
+def image(variant: Variant) -> str:
+    """Return the image's name, as `scripts/build` gives it."""
+    return f"smxgb:{variant}"
+
+
+def docker(*arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    """Run a Docker command to its end; stdout and stderr come together, in order."""
+    return subprocess.run(
+        [DOCKER, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container that was started with a tree of its own."""
+
+    identifier: str
+    base: Path
+
+    def wait_for(self, text: str, *, seconds: float = 30) -> None:
+        """Wait until the log holds a text."""
+        end = time.monotonic() + seconds
+        while text not in self.log():
+            assert time.monotonic() < end, f"{text!r} did not come in {seconds} s:\n{self.log()}"
+            time.sleep(0.1)
+
+    def log(self) -> str:
+        return docker("logs", self.identifier).stdout
+
+    def stop(self, *, seconds: int) -> float:
+        """Send SIGTERM, and SIGKILL after so many seconds; return the seconds that it took."""
+        begin = time.monotonic()
+        docker("stop", "--time", str(seconds), self.identifier)
+        return time.monotonic() - begin
+
+    def outcome(self, *, seconds: float = 120) -> Outcome:
+        """Wait for the end, remove the container and return what it left."""
+        try:
+            code = int(docker("wait", self.identifier, timeout=seconds).stdout)
+            return read_outcome(self.base, code, self.log())
+        finally:
+            self.remove()
+
+    def remove(self) -> None:
+        docker("rm", "--force", "--volumes", self.identifier)
+
+
+def start(base: Path, *command: str, variant: Variant = "cpu", options: tuple[str, ...] = ()) -> Container:
+    """Start a container on a tree; without a command the image's own is run."""
+    mount = f"{base}:/opt/ml"
+    started = docker(
+        "run", "--detach", "--label", LABEL, "--volume", mount, *options, image(variant), *command
+    )
+    assert started.returncode == 0, started.stdout
+    return Container(started.stdout.strip().splitlines()[-1], base)
+
+
+def run_python(code: str, *, variant: Variant = "cpu", options: tuple[str, ...] = ()) -> str:
+    """Run Python code in the image and return what it printed."""
+    done = docker("run", "--rm", "--label", LABEL, *options, image(variant), "python", "-c", code)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+class Train(Protocol):
+    """Run a whole job in a container with these options, on a tree from `write_opt_ml`'s arguments."""
+
+    def __call__(
+        self,
+        *command: str,
+        variant: Variant = "cpu",
+        options: tuple[str, ...] = (),
+        owner: int = 0,
+        **tree: Any,
+    ) -> Outcome: ...
+
+
+def learned(outcome: Outcome, table: pd.DataFrame) -> bool:
+    """Return whether the model explains most of the label's spread."""
+    error = outcome.predict(table.drop(columns="y")) - table["y"].to_numpy()
+    return float(np.square(error).mean()) < 0.1 * float(table["y"].var())

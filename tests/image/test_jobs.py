@@ -1,0 +1,179 @@
+"""Whole training jobs in containers of the cpu image, started as SageMaker and as users start them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.image.containers import docker, image, learned, start
+from tests.opt_ml import csv, parquet, write_opt_ml
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+    from tests.image.containers import Train
+
+TMP = ("--tmpfs", "/tmp")  # noqa: S108 - a folder in the container
+
+SETTINGS = {"objective": "reg:squarederror", "num_round": 20, "max_depth": 4}
+
+NOTEBOOK = {
+    "objective": "reg:linear",
+    "silent": "0",
+    "num_round": "50",
+    "max_depth": "5",
+    "eta": "0.2",
+    "gamma": "4",
+    "min_child_weight": "6",
+    "subsample": "0.7",
+}
+"""The settings of AWS's abalone notebook."""
+
+
+def test_csv_trains_a_model_and_nothing_else_stands_beside_it(train: Train, table: pd.DataFrame) -> None:
+    outcome = train("train", hyperparameters=SETTINGS, channels={"train": table, "validation": table[:500]})
+    assert outcome.code == 0, outcome.log
+    assert list(outcome.models) == ["xgboost-model"]
+    assert outcome.failure is None
+    assert learned(outcome, table)
+    assert {"metrics.json", "feature_importance.csv"} <= outcome.output_data.keys()
+    assert "[19]\ttrain-rmse:" in outcome.log
+
+
+def test_parquet_trains_a_model_with_its_column_names(train: Train, table: pd.DataFrame) -> None:
+    outcome = train("train", hyperparameters=SETTINGS, channels={"train": parquet(table)})
+    assert outcome.code == 0, outcome.log
+    assert outcome.booster().feature_names == ["x0", "x1", "x2", "x3"]
+    assert learned(outcome, table)
+
+
+def test_the_settings_of_a_typical_notebook_train_unchanged(train: Train, table: pd.DataFrame) -> None:
+    outcome = train("train", hyperparameters=NOTEBOOK, channels={"train": table, "validation": table[:500]})
+    assert outcome.code == 0, outcome.log
+    assert learned(outcome, table)
+
+
+def test_without_a_command_the_image_trains(train: Train, table: pd.DataFrame) -> None:
+    outcome = train(hyperparameters=SETTINGS, channels={"train": table})
+    assert outcome.code == 0, outcome.log
+    assert learned(outcome, table)
+
+
+def test_missing_configuration_files_are_empty_ones(train: Train, table: pd.DataFrame) -> None:
+    outcome = train(
+        "train",
+        hyperparameters=SETTINGS,
+        channels={"train": table},
+        inputdataconfig=None,
+        resourceconfig=None,
+    )
+    assert outcome.code == 0, outcome.log
+    assert learned(outcome, table)
+
+
+def test_missing_hyperparameters_are_the_users_mistake(train: Train, table: pd.DataFrame) -> None:
+    outcome = train("train", hyperparameters=None, channels={"train": table})
+    assert outcome.code == 2
+    assert outcome.failure is not None
+    assert outcome.failure.startswith("UserError: ")
+    assert "num_round" in outcome.failure
+    assert not outcome.models
+
+
+def test_any_user_may_train_where_the_folders_are_his(train: Train, table: pd.DataFrame) -> None:
+    outcome = train(
+        "train",
+        options=("--user", "1000:1000"),
+        owner=1000,
+        hyperparameters=SETTINGS,
+        channels={"train": table},
+    )
+    assert outcome.code == 0, outcome.log
+    assert learned(outcome, table)
+
+
+def test_a_user_who_may_not_write_is_told_so(train: Train, table: pd.DataFrame) -> None:
+    outcome = train(
+        "train", options=("--user", "1000:1000"), hyperparameters=SETTINGS, channels={"train": table}
+    )
+    assert outcome.code == 3, outcome.log
+    assert "PlatformError: " in outcome.log
+    assert not outcome.models
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(("--network", "none"), id="without a network"),
+        pytest.param(("--read-only", *TMP), id="on a read-only root"),
+        pytest.param(("--read-only", *TMP, "--network", "none", "--cap-drop", "ALL"), id="all together"),
+        pytest.param(("--cpus", "1"), id="on one processor"),
+    ],
+)
+def test_a_confined_container_trains(train: Train, table: pd.DataFrame, options: tuple[str, ...]) -> None:
+    outcome = train("train", options=options, hyperparameters=SETTINGS, channels={"train": csv(table)})
+    assert outcome.code == 0, outcome.log
+    assert learned(outcome, table)
+
+
+def test_docker_stop_ends_the_job_promptly_and_without_a_model(tmp_path: Path, table: pd.DataFrame) -> None:
+    base = write_opt_ml(
+        tmp_path / "ml", hyperparameters={**SETTINGS, "num_round": 1_000_000}, channels={"train": table}
+    )
+    container = start(base, "train")
+    container.wait_for("[10]\t")
+    assert container.stop(seconds=60) < 10
+    outcome = container.outcome()
+    assert outcome.code == 143, outcome.log
+    assert outcome.failure is not None
+    assert "SIGTERM" in outcome.failure
+    assert not outcome.models
+
+
+def test_a_job_that_the_kernel_kills_for_memory_is_explained(train: Train, table: pd.DataFrame) -> None:
+    outcome = train(
+        "train",
+        options=("--memory", "48m", "--memory-swap", "48m"),
+        hyperparameters=SETTINGS,
+        channels={"train": table},
+    )
+    assert outcome.code == 3, outcome.log
+    assert outcome.failure is not None
+    assert outcome.failure.startswith("PlatformError: out of memory: the kernel killed the work")
+    assert "48 MiB" in outcome.failure
+    assert not outcome.models
+
+
+def test_a_full_disk_under_the_model_is_explained(train: Train, table: pd.DataFrame) -> None:
+    outcome = train(
+        "train",
+        options=("--tmpfs", "/opt/ml/model:size=16k"),
+        hyperparameters={**SETTINGS, "num_round": 100},
+        channels={"train": table},
+    )
+    assert outcome.code == 3, outcome.log
+    assert outcome.failure is not None
+    assert outcome.failure.startswith("PlatformError: the disk is full")
+    assert "/opt/ml/model" in outcome.failure
+
+
+def test_a_spool_folder_too_small_is_explained(train: Train, table: pd.DataFrame) -> None:
+    outcome = train(
+        "train",
+        options=("--tmpfs", "/spool:size=8k"),
+        hyperparameters={**SETTINGS, "spool_dir": "/spool"},
+        channels={"train": table},
+    )
+    assert outcome.code == 3, outcome.log
+    assert outcome.failure is not None
+    assert outcome.failure.startswith("PlatformError: ")
+    assert "/spool" in outcome.failure
+    assert not outcome.models
+
+
+def test_serve_says_in_one_sentence_that_it_is_not_there() -> None:
+    done = docker("run", "--rm", image("cpu"), "serve")
+    assert done.returncode == 1
+    assert len(done.stdout.strip().splitlines()) == 1
+    assert "Traceback" not in done.stdout

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+import xgboost as xgb
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from smxgb.boosting import EarlyStopping, Recipe, boost, evaluation_line, fixed_point, parse_evaluation
+
+HPO_REGEX = r".*\[[0-9]+\].*#011validation-mae:(\S+)"
+
+
+def diabetes() -> tuple[xgb.DMatrix, xgb.DMatrix]:
+    x, y = load_diabetes(return_X_y=True)
+    return xgb.DMatrix(x[:300], y[:300]), xgb.DMatrix(x[300:], y[300:])
+
+
+def trees(booster: xgb.Booster) -> list[str]:
+    return booster.get_dump(with_stats=True)
+
+
+def test_the_loop_gives_the_trees_of_xgboost_train() -> None:
+    train, _ = diabetes()
+    parameters = {"max_depth": 3, "subsample": 0.7, "seed": 4, "nthread": 2}
+    ours = boost(Recipe(parameters, ["rmse"], 8), train, {"train": train}, lambda _: None)
+    assert trees(ours.booster) == trees(xgb.train(parameters, train, 8))
+
+
+def test_each_round_says_one_line_with_data_sets_then_metrics_in_order() -> None:
+    train, validation = diabetes()
+    lines: list[str] = []
+    recipe = Recipe({"max_depth": 2, "nthread": 2}, ["rmse", "mae"], 3)
+    done = boost(recipe, train, {"train": train, "validation": validation}, lines.append)
+    number = r"\d+\.\d{5,12}"
+    pattern = rf"\[(\d)\]\ttrain-rmse:{number}\ttrain-mae:{number}\tvalidation-rmse:{number}\tvalidation-mae:{number}"
+    assert [re.fullmatch(pattern, line)[1] for line in lines] == ["0", "1", "2"]  # type: ignore[index]
+    seen = re.match(HPO_REGEX, lines[-1].replace("\t", "#011"))
+    assert seen
+    assert float(seen[1]) == pytest.approx(done.history["validation"]["mae"][-1], rel=1e-5)
+
+
+def test_a_metric_keeps_the_name_it_was_asked_by() -> None:
+    x, y = load_breast_cancer(return_X_y=True)
+    train = xgb.DMatrix(x, y)
+    lines: list[str] = []
+    recipe = Recipe({"objective": "binary:logistic", "nthread": 2}, ["error@0.5", "logloss"], 1)
+    boost(recipe, train, {"train": train}, lines.append)
+    assert "\ttrain-error@0.5:" in lines[0]
+
+
+@pytest.mark.parametrize("booster", ["gbtree", "dart", "gblinear"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_early_stopping_leaves_the_model_of_the_best_round(booster: str) -> None:
+    train, validation = diabetes()
+    parameters: dict[str, object] = {"booster": booster, "eta": 0.9, "nthread": 1, "seed": 1}
+    if booster == "dart":
+        parameters |= {"rate_drop": 0.5}
+    if booster == "gblinear":
+        parameters |= {"updater": "coord_descent", "eta": 1.0, "lambda": 0.0}
+    rule = EarlyStopping(3, "rmse", "validation", maximise=False)
+    lines: list[str] = []
+    done = boost(Recipe(parameters, ["rmse"], 60, rule), train, {"validation": validation}, lines.append)
+    values = done.history["validation"]["rmse"]
+    assert done.best_round == int(np.argmin(values))
+    assert done.rounds == len(lines) == min(60, done.best_round + 4)
+    error = float(np.sqrt(np.mean((done.booster.predict(validation) - validation.get_label()) ** 2)))
+    assert error == pytest.approx(min(values), rel=1e-5)
+
+
+def test_early_stopping_follows_a_metric_that_is_to_grow() -> None:
+    x, y = load_breast_cancer(return_X_y=True)
+    train, validation = xgb.DMatrix(x[:400], y[:400]), xgb.DMatrix(x[400:], y[400:])
+    rule = EarlyStopping(2, "auc", "validation", maximise=True)
+    recipe = Recipe({"objective": "binary:logistic", "nthread": 2}, ["logloss", "auc"], 50, rule)
+    done = boost(recipe, train, {"validation": validation}, lambda _: None)
+    assert done.best_score == max(done.history["validation"]["auc"])
+
+
+def test_an_undefined_value_is_never_the_best() -> None:
+    rule = EarlyStopping(1, "auc", "validation", maximise=True)
+    assert not rule.better(math.nan, 0.5)
+    assert not rule.better(math.nan, None)
+    assert rule.better(0.1, math.nan)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.234567, "1.23457"),
+        (0.3123456789, "0.312346"),
+        (123.4, "123.40000"),
+        (0.0000123456789, "0.0000123457"),
+        (1.5e-9, "0.000000001500"),
+        (0.0, "0.00000"),
+        (-0.25, "-0.250000"),
+        (1e20, "100000000000000000000.00000"),
+        (math.nan, "nan"),
+        (math.inf, "inf"),
+    ],
+)
+def test_values_show_six_digits_and_never_an_exponent(value: float, text: str) -> None:
+    assert fixed_point(value) == text
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_shown_value_reads_back_to_its_digits(value: float) -> None:
+    text = fixed_point(value)
+    assert re.fullmatch(r"-?\d+\.\d{5,12}", text)
+    assert float(text) == pytest.approx(value, rel=1e-5, abs=1e-12)
+
+
+def test_a_line_has_tabs_between_its_values() -> None:
+    assert evaluation_line(7, {("train", "auc"): 0.5}) == "[7]\ttrain-auc:0.500000"
+
+
+def test_values_are_read_from_xgboosts_line() -> None:
+    assert parse_evaluation("[0]\ttrain-error@0.7:0.25\tvalidation-x-y:nan")[0] == 0.25

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from smxgb.channels import Channels, detect_content_type, find_channels, find_files
+from smxgb.errors import UserError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CSV = b"1,2.5,3\n0,1,2\n"
+LIBSVM = b"1 0:2.5 7:1e-3\n0 1:1\n"
+
+
+def fill(folder: Path, **files: bytes) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name.replace("__", ".")).write_bytes(content)
+    return folder
+
+
+def found(tmp_path: Path, **config: object) -> Channels:
+    return find_channels({"train": config}, tmp_path)
+
+
+def mistakes(tmp_path: Path, config: dict[str, object]) -> tuple[str, ...]:
+    with pytest.raises(UserError) as caught:
+        find_channels(config, tmp_path)
+    return caught.value.mistakes
+
+
+def test_without_a_configuration_the_folders_are_the_channels(tmp_path: Path) -> None:
+    fill(tmp_path / "train", a__csv=CSV)
+    fill(tmp_path / "validation", a__csv=CSV)
+    channels = find_channels({}, tmp_path)
+    assert [channel.name for channel in channels] == ["train", "validation"]
+    assert channels.train.mode == "File"
+    assert channels.train.distribution == "FullyReplicated"
+
+
+@pytest.mark.parametrize("given", ["training", "Train"])
+def test_a_usual_spelling_of_train_is_taken_and_said(tmp_path: Path, given: str) -> None:
+    fill(tmp_path / given, a__csv=CSV)
+    channels = find_channels({given: {}}, tmp_path)
+    assert channels.train.folder == tmp_path / given
+    assert channels.notes == (f"Channel '{given}' is taken as 'train'.",)
+
+
+def test_train_and_training_together_are_refused(tmp_path: Path) -> None:
+    fill(tmp_path / "train", a__csv=CSV)
+    fill(tmp_path / "training", a__csv=CSV)
+    (text,) = mistakes(tmp_path, {"train": {}, "training": {}})
+    assert text == "channels 'train' and 'training' mean the same: keep one of them."
+
+
+def test_a_test_channel_is_never_taken_for_validation(tmp_path: Path) -> None:
+    fill(tmp_path / "train", a__csv=CSV)
+    fill(tmp_path / "test", a__csv=CSV)
+    channels = find_channels({"train": {}, "test": {}, "code": {}, "sm_drivers": {}}, tmp_path)
+    assert channels.validation is None
+    assert channels.notes == ("Channel 'test' is not used: a job reads 'train' and 'validation'.",)
+
+
+def test_without_a_train_channel_those_that_are_there_are_listed(tmp_path: Path) -> None:
+    fill(tmp_path / "trian", a__csv=CSV)
+    (text,) = mistakes(tmp_path, {"trian": {}})
+    assert text == "there is no channel 'train', only 'trian'. Rename 'trian'."
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("csv", "csv"),
+        ("text/csv", "csv"),
+        ("TEXT/CSV; charset=utf-8", "csv"),
+        ("text/csv;label_size=1", "csv"),
+        ("application/x-parquet", "parquet"),
+    ],
+)
+def test_a_content_type_is_understood_in_every_spelling(tmp_path: Path, given: str, expected: str) -> None:
+    fill(tmp_path / "train", a=CSV)
+    assert found(tmp_path, ContentType=given).train.content_type == expected
+
+
+def test_all_mistakes_of_a_channel_are_reported_together(tmp_path: Path) -> None:
+    fill(tmp_path / "train", a=CSV)
+    texts = mistakes(
+        tmp_path,
+        {
+            "train": {
+                "ContentType": "text/cvs",
+                "TrainingInputMode": "Pip",
+                "S3DistributionType": "Sharded",
+                "CompressionType": "Gzip",
+            }
+        },
+    )
+    assert len(texts) == 4
+    assert "Did you mean 'text/csv'?" in " ".join(texts)
+
+
+def test_what_is_not_data_is_skipped_and_named(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "train", part__csv=CSV, _SUCCESS=b"", manifest__json=b"[]", empty__csv=b"")
+    fill(folder / ".ipynb_checkpoints", part__csv=CSV)
+    (folder / ".part.csv.crc").write_bytes(b"crc")
+    files, skipped = find_files(folder)
+    assert [file.path.name for file in files] == ["part.csv"]
+    assert skipped == (".ipynb_checkpoints/", ".part.csv.crc", "_SUCCESS (empty)", "empty.csv (empty)", "manifest.json")
+
+
+def test_files_in_deep_folders_are_found_in_a_fixed_order(tmp_path: Path) -> None:
+    for place in ("b/2", "a/10", "a/9"):
+        fill(tmp_path / place, same__csv=CSV)
+    files, _ = find_files(tmp_path)
+    assert [str(file.path.relative_to(tmp_path)) for file in files] == ["a/10/same.csv", "a/9/same.csv", "b/2/same.csv"]
+
+
+def test_a_link_that_leads_back_up_is_followed_once(tmp_path: Path) -> None:
+    fill(tmp_path / "a", x__csv=CSV)
+    (tmp_path / "a" / "loop").symlink_to(tmp_path)
+    files, _ = find_files(tmp_path)
+    assert len(files) == 1
+
+
+def test_a_channel_with_nothing_but_skipped_files_is_refused_with_their_names(tmp_path: Path) -> None:
+    fill(tmp_path / "train", _SUCCESS=b"")
+    (text,) = mistakes(tmp_path, {"train": {}})
+    assert "only _SUCCESS (empty), which are no data" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.csv", LIBSVM, "csv"),
+        ("a.parquet", b"PAR1....", "parquet"),
+        ("part-0", b"PAR1....", "parquet"),
+        ("part-0", CSV, "csv"),
+        ("part-0", LIBSVM, "libsvm"),
+        ("part-0", b"1 qid:3 1:0.5\n", "libsvm"),
+        ("part-0", b"\x0a\x23\xd7\xce\0\0", "recordio-protobuf"),
+        ("part-0", b"3\n4\n", "csv"),
+        ("part-0", b"12:30,5\n", "csv"),
+    ],
+)
+def test_a_missing_content_type_is_told_by_extension_then_by_first_bytes(
+    tmp_path: Path, name: str, content: bytes, expected: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    content_type, why = detect_content_type(find_files(tmp_path)[0])
+    assert content_type == expected
+    assert name in why
+
+
+def test_two_types_in_one_channel_are_refused(tmp_path: Path) -> None:
+    fill(tmp_path, a__csv=CSV, b__parquet=b"PAR1")
+    with pytest.raises(UserError, match=r"csv \(a\.csv\) and parquet \(b\.parquet\)"):
+        detect_content_type(find_files(tmp_path)[0])

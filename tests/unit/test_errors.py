@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import errno
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smxgb.errors import (
+    FAILURE_LIMIT,
+    AlgorithmError,
+    JobError,
+    Mistakes,
+    PlatformError,
+    UserError,
+    as_job_error,
+    of_kind,
+)
+
+
+def test_one_mistake_is_one_line_that_begins_with_its_kind() -> None:
+    assert UserError("eta is -1.").lines() == ["UserError: eta is -1."]
+
+
+def test_the_first_of_several_mistakes_stands_on_the_line_with_their_count() -> None:
+    assert UserError("eta is -1.", "gamma is -2.", "max_depth is x.").lines() == [
+        "UserError: 3 mistakes. 1. eta is -1.",
+        "2. gamma is -2.",
+        "3. max_depth is x.",
+    ]
+
+
+def test_a_mistake_is_always_one_line() -> None:
+    assert UserError("the value is a\r\nb\u2028c.").lines() == ["UserError: the value is a b c."]
+
+
+def test_a_file_name_that_is_no_unicode_is_spelled_out() -> None:
+    assert (
+        UserError("no column in bad\udcff.csv.").failure_text() == "UserError: no column in bad\\udcff.csv."
+    )
+
+
+@given(st.lists(st.text(max_size=400), min_size=1, max_size=80))
+def test_the_failure_text_fits_and_holds_whole_mistakes(mistakes: list[str]) -> None:
+    error = UserError(*mistakes)
+    text = error.failure_text()
+    assert len(text.encode()) <= FAILURE_LIMIT
+    shown, said = text.split("\n"), error.lines()
+    left = [line for line in shown if line.endswith("more in the log.") and line.startswith("... and ")]
+    assert shown[: len(shown) - len(left)] == said[: len(shown) - len(left)] or shown[0].endswith("...")
+
+
+def test_the_failure_text_says_how_many_mistakes_did_not_fit() -> None:
+    error = UserError(
+        *(f"setting number {number} has a value that is out of its range." for number in range(60))
+    )
+    lines = error.failure_text().split("\n")
+    assert lines[0].startswith("UserError: 60 mistakes. 1. setting number 0")
+    assert lines[-1] == f"... and {60 - (len(lines) - 1)} more in the log."
+
+
+@pytest.mark.parametrize("shift", range(4))
+def test_a_long_text_is_cut_between_characters(shift: int) -> None:
+    text = UserError("x" * shift + "日本語" * 500).failure_text()
+    assert len(text.encode()) <= FAILURE_LIMIT
+    assert text.endswith("...")
+    assert set(text.removeprefix("UserError: " + "x" * shift).removesuffix("...")) == set("日本語")
+
+
+@pytest.mark.parametrize(("error", "code"), [(AlgorithmError, 1), (UserError, 2), (PlatformError, 3)])
+def test_each_kind_has_its_exit_code_and_is_found_by_its_name(error: type[JobError], code: int) -> None:
+    again = of_kind(error.__name__, "a", "b")
+    assert type(again) is error
+    assert (again.exit_code, again.mistakes) == (code, ("a", "b"))
+
+
+def test_an_unknown_kind_is_a_fault_of_ours() -> None:
+    assert type(of_kind("Oops", "a")) is AlgorithmError
+
+
+def test_mistakes_are_raised_together_and_each_once() -> None:
+    mistakes = Mistakes()
+    mistakes.add("a")
+    with mistakes.collect():
+        raise UserError("b", "a")
+    with pytest.raises(UserError) as raised:
+        mistakes.raise_any()
+    assert raised.value.mistakes == ("a", "b")
+
+
+def test_no_mistakes_raise_nothing() -> None:
+    Mistakes().raise_any()
+
+
+def test_only_user_errors_are_collected() -> None:
+    with pytest.raises(PlatformError), Mistakes().collect():
+        raise PlatformError("a")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (UserError("a"), "UserError: a"),
+        (MemoryError(), "PlatformError: out of memory: "),
+        (RuntimeError("std::bad_alloc"), "PlatformError: out of memory: "),
+        (
+            OSError(errno.ENOSPC, "No space left", "/volume/a"),
+            "PlatformError: the disk is full while writing /volume/a: ",
+        ),
+        (OSError(errno.EACCES, "Permission denied", "/a"), "PlatformError: Permission denied: /a."),
+        (KeyError("a\nb"), "AlgorithmError: KeyError: "),
+        (AssertionError(), "AlgorithmError: AssertionError"),
+    ],
+)
+def test_whatever_is_raised_becomes_one_of_the_three_kinds(error: BaseException, expected: str) -> None:
+    assert str(as_job_error(error)).startswith(expected)
