@@ -25,9 +25,10 @@ def main() -> int:
     commands.add_parser("serve", help="serve a model (comes later)")
     work = commands.add_parser("work")
     work.add_argument("--link", type=int, required=True)
+    work.add_argument("--beat", type=float)
     arguments = parser.parse_args()
     if arguments.command == "work":
-        _work(arguments.link)
+        _work(arguments.link, arguments.beat)
     return {"train": train, "serve": serve}[arguments.command]()
 
 
@@ -42,8 +43,10 @@ def serve() -> int:
     return 1
 
 
-def _work(fd: int) -> None:
-    """Do the work of a training job in this process; `fd` is the pipe to the supervisor. Does not return.
+def _work(fd: int, beat: float | None) -> None:
+    """Do the work of a training job in this process; `fd` leads to the supervisor. Does not return.
+
+    `beat` is after how many seconds each the supervisor wants a sign of life, if it does.
 
     Leaves through `os._exit`, since XGBoost's clean-up at the end of the interpreter can wait for other hosts.
     """
@@ -52,6 +55,8 @@ def _work(fd: int) -> None:
     code = 0
     try:
         link.phase("start")
+        if beat is not None:
+            link.beat(beat)
         _keep_out(KEPT_OUT)
         from smxgb.job import load_job  # noqa: PLC0415 - after the packages that are kept out
         from smxgb.trainers import train as start_training  # noqa: PLC0415
