@@ -1,7 +1,7 @@
 """Boosting: the loop over rounds, with its evaluation lines and early stopping.
 
-The loop is ours rather than `xgboost.train`'s because it numbers its rounds itself: that makes training that is
-continued from a saved model equal to training in one go.
+The loop is ours rather than `xgboost.train`'s because it numbers its rounds itself: that makes training that
+is continued from a saved model equal to training in one go.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class EarlyStopping:
         """Return the line of the log that says what is watched."""
         direction = "higher" if self.maximise else "lower"
         return (
-            f"Early stopping watches {self.data}-{self.metric} ({direction} is better) and stops after {self.patience} "
+            f"Early stopping watches {self.data}-{self.metric} ({direction} is better) and stops after "
+            f"{self.patience} "
             "rounds without a better value; the model is that of the best round."
         )
 
@@ -67,7 +68,9 @@ class Trained:
     best_score: float | None = None
 
 
-def boost(recipe: Recipe, train: xgb.DMatrix, evals: Mapping[str, xgb.DMatrix], say: Callable[[str], None]) -> Trained:
+def boost(
+    recipe: Recipe, train: xgb.DMatrix, evals: Mapping[str, xgb.DMatrix], say: Callable[[str], None]
+) -> Trained:
     """Train and return the booster.
 
     Args:
@@ -142,12 +145,17 @@ def parse_evaluation(text: str) -> list[float]:
 
 
 def evaluation_line(number: int, values: Mapping[tuple[str, str], float]) -> str:
-    """Return the line that CloudWatch and hyperparameter tuning read: `[0]`, then `data-metric:value`, tabs between."""
-    return "\t".join([f"[{number}]", *(f"{data}-{metric}:{fixed_point(value)}" for (data, metric), value in values.items())])
+    """Return the line that CloudWatch and tuning read: `[0]` and `data-metric:value`, tabs between."""
+    return "\t".join(
+        [
+            f"[{number}]",
+            *(f"{data}-{metric}:{fixed_point(value)}" for (data, metric), value in values.items()),
+        ]
+    )
 
 
 def fixed_point(value: float) -> str:
-    """Return the value without an exponent: 5 decimals, or more (up to 12) until 6 significant digits show."""
+    """Return the value without an exponent: 5 decimals, or up to 12 until 6 significant digits show."""
     if not math.isfinite(value) or value == 0:
         return f"{value:.5f}"
     decimals = 5 - math.floor(math.log10(abs(value)))

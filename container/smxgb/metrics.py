@@ -287,11 +287,12 @@ def monitored_metric(asked: Sequence[Metric], tuning: Metric | None, default: Me
 
 
 def tuning_regex(data_set: Literal["train", "validation"], metric: str) -> str:
-    """Return the regular expression with which SageMaker's tuner finds a metric in the log.
+    r"""Return the regular expression with which SageMaker's tuner finds a metric in the log.
 
-    CloudWatch shows the tab before each value as #011.
+    CloudWatch shows the tab before each value as #011, which is no white space: so the value is spelt out,
+    where AWS's own definitions have `(\S+)`.
     """
-    return rf".*\[[0-9]+\].*#011{data_set}-{re.escape(metric)}:(\S+)"
+    return rf".*\[[0-9]+\].*#011{data_set}-{re.escape(metric)}:(-?[0-9.]+)"
 
 
 def metric_definitions() -> list[dict[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.image.containers import docker, image, learned, start
+from tests.image.containers import LABEL, docker, image, learned, start
 from tests.opt_ml import csv, parquet, write_opt_ml
 
 if TYPE_CHECKING:
@@ -81,6 +81,13 @@ def test_missing_hyperparameters_are_the_users_mistake(train: Train, table: pd.D
     assert not outcome.models
 
 
+def test_without_a_mounted_tree_the_image_says_what_it_needs() -> None:
+    done = docker("run", "--rm", "--label", LABEL, image("cpu"), "train")
+    assert done.returncode == 2, done.stdout
+    assert "UserError: " in done.stdout
+    assert "num_round" in done.stdout
+
+
 def test_any_user_may_train_where_the_folders_are_his(train: Train, table: pd.DataFrame) -> None:
     outcome = train(
         "train",
@@ -107,6 +114,7 @@ def test_a_user_who_may_not_write_is_told_so(train: Train, table: pd.DataFrame) 
     [
         pytest.param(("--network", "none"), id="without a network"),
         pytest.param(("--read-only", *TMP), id="on a read-only root"),
+        pytest.param(("--read-only",), id="on a read-only root without a temporary folder"),
         pytest.param(("--read-only", *TMP, "--network", "none", "--cap-drop", "ALL"), id="all together"),
         pytest.param(("--cpus", "1"), id="on one processor"),
     ],
@@ -173,7 +181,7 @@ def test_a_spool_folder_too_small_is_explained(train: Train, table: pd.DataFrame
 
 
 def test_serve_says_in_one_sentence_that_it_is_not_there() -> None:
-    done = docker("run", "--rm", image("cpu"), "serve")
+    done = docker("run", "--rm", "--label", LABEL, image("cpu"), "serve")
     assert done.returncode == 1
     assert len(done.stdout.strip().splitlines()) == 1
     assert "Traceback" not in done.stdout

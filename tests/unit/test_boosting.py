@@ -9,6 +9,7 @@ import xgboost as xgb
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_diabetes
+
 from smxgb.boosting import EarlyStopping, Recipe, boost, evaluation_line, fixed_point, parse_evaluation
 
 HPO_REGEX = r".*\[[0-9]+\].*#011validation-mae:(\S+)"
