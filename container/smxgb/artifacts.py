@@ -7,6 +7,7 @@ import json
 import math
 import os
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import IO, TYPE_CHECKING
 
 import xgboost as xgb
@@ -27,7 +28,7 @@ IMPORTANCES = ("gain", "weight", "cover", "total_gain", "total_cover")
 
 
 def stage_model(booster: xgb.Booster, schema: Schema, folder: Path) -> Path:
-    """Write the model as UBJSON beside its place and load it back; return the file, which `publish_model` names.
+    """Write the model as UBJSON beside its place and load it back; `publish_model` then gives it its name.
 
     Feature names of our making are left out, so that the model takes a plain NumPy array as AWS's models do.
 
@@ -73,7 +74,7 @@ def write_importance(booster: xgb.Booster, schema: Schema, folder: Path, *, line
         (name, *(_size(score.get(internal, 0.0)) for score in scores))
         for name, internal in zip(schema.names, internal_names(schema), strict=True)
     ]
-    rows.sort(key=lambda row: -row[1])
+    rows.sort(key=itemgetter(1), reverse=True)
     with _replacing(folder / "feature_importance.csv") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["feature", *kinds])

@@ -104,8 +104,7 @@ class Channels:
 
 
 def find_channels(config: Mapping[str, object], data: Path) -> Channels:
-    """Return the job's channels from inputdataconfig.json (`config`, may be empty) and the folder of
-    channels.
+    """Return the job's channels. `config` is inputdataconfig.json, maybe empty; `data` has their folders.
 
     Raises:
         UserError: With all that is wrong with all channels.
@@ -265,8 +264,7 @@ def _hidden(name: str) -> bool:
 
 
 def detect_content_type(files: tuple[DataFile, ...]) -> tuple[ContentType, str]:
-    """Return the content type of a channel that states none, and the reason: by extension, then by first
-    bytes.
+    """Return a channel's content type by its files' extensions, then their first bytes, and the reason.
 
     Raises:
         UserError: If the files are of two types.

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from smxgb.errors import Mistakes
+from smxgb.hyperparameters import DEFAULT_OBJECTIVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from smxgb.hyperparameters import Hyperparameters
     from smxgb.store import Labels
-
-DEFAULT_OBJECTIVE = "reg:squarederror"
 
 
 @dataclass(frozen=True)

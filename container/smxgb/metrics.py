@@ -282,8 +282,11 @@ def merged_metrics(asked: Iterable[Metric], tuning: Metric | None, default: Metr
 
 
 def monitored_metric(asked: Sequence[Metric], tuning: Metric | None, default: Metric) -> Metric:
-    """Return what early stopping watches: the last metric asked for, else the tuned one, else the default."""
-    return asked[-1] if asked else tuning or default
+    """Return what early stopping watches: the last metric asked for, else the tuned one, else the default.
+
+    A metric that is asked for twice stands where it stands first, as in the log.
+    """
+    return merged_metrics(asked, None, default)[-1] if asked else tuning or default
 
 
 def tuning_regex(data_set: Literal["train", "validation"], metric: str) -> str:

@@ -17,9 +17,7 @@ BASE = 64 * MIB
 
 @dataclass(frozen=True)
 class Plan:
-    """How the rows become a matrix. `needed` and `available` are bytes of memory beyond what is in use
-    now.
-    """
+    """How the rows become a matrix. `needed` and `available` are bytes beyond what is in use now."""
 
     kind: MatrixKind
     needed: int
@@ -86,9 +84,7 @@ def make_plan(
 
 
 def _bytes_a_row(kind: MatrixKind, shape: Shape, max_bin: int, *, ranked_metric: bool) -> float:
-    """Return the measured memory of one row: its values in the matrix, and labels, gradients and
-    predictions.
-    """
+    """Return the measured bytes of one row: its values, and its label, gradients and predictions."""
     row = 56 + 24 * ranked_metric
     present = shape.columns * (1 - shape.missing)
     if kind == "whole":

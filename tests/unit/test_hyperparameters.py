@@ -3,8 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import warnings
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -23,9 +22,6 @@ from smxgb.hyperparameters import (
 )
 from smxgb.hyperparameters.declaration import OBSOLETE, name_of, trait_of
 from smxgb.metrics import Objective
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 UPSTREAM_FIELDS = [field for field in Hyperparameters.model_fields if trait_of(field).use == "xgboost"]
 LATER_FIELDS = [field for field in Hyperparameters.model_fields if trait_of(field).use == "later"]
@@ -54,21 +50,13 @@ def mistake(**raw: object) -> str:
     return text
 
 
-def train(params: dict[str, object], label: list[float] | None = None) -> xgb.Booster:
+def train(params: dict[str, object], label: list[float] | None = None) -> None:
     rows = np.random.default_rng(0).random((60, 3), dtype=np.float32)
     matrix = xgb.DMatrix(rows, label=label or (rows[:, 0] > 0.5) + 0.0, nthread=1)
-    booster = xgb.Booster({**params, "nthread": 1}, cache=[matrix])
-    for number in range(3):
-        booster.update(matrix, number)
-    return booster
-
-
-@pytest.fixture(autouse=True)
-def _deprecations_of_xgboost_are_no_concern_here() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*is deprecated")
-        warnings.filterwarnings("ignore", message=".*manually specified the `updater`")
-        yield
+    with xgb.config_context(verbosity=0):
+        booster = xgb.Booster({**params, "nthread": 1}, cache=[matrix])
+        for number in range(3):
+            booster.update(matrix, number)
 
 
 # Encodings and spellings
@@ -114,7 +102,7 @@ VALUES = st.fixed_dictionaries(
         "seed": st.integers(-(2**62), 2**62),
         "csv_weights": st.booleans(),
         "eval_metric": st.lists(st.sampled_from(["rmse", "mae", "error@0.7"]), min_size=1, unique=True),
-        "drop_columns": st.lists(st.integers(-5, 50), min_size=1),
+        "drop_columns": st.lists(st.integers(4, 50), min_size=1),
         "interaction_constraints": st.lists(st.lists(st.integers(0, 9), min_size=1), min_size=1),
         "label_column": st.integers(-3, 3),
     },
@@ -168,9 +156,19 @@ def test_a_choice_in_any_spelling(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["auc,logloss", " auc , logloss ", '["auc", "logloss"]', "['auc','logloss']", "('auc', 'logloss')", "[auc, logloss]",
-     '"auc,logloss"', '"[\\"auc\\", \\"logloss\\"]"', "auc,,logloss", ["auc", "logloss"]],
-)  # fmt: skip
+    [
+        "auc,logloss",
+        " auc , logloss ",
+        '["auc", "logloss"]',
+        "['auc','logloss']",
+        "('auc', 'logloss')",
+        "[auc, logloss]",
+        '"auc,logloss"',
+        '"[\\"auc\\", \\"logloss\\"]"',
+        "auc,,logloss",
+        ["auc", "logloss"],
+    ],
+)
 def test_a_list_in_any_spelling(text: object) -> None:
     assert setting(eval_metric=text) == ("auc", "logloss")
 
@@ -191,8 +189,17 @@ def test_a_null_does_not_stand_for_the_number_of_rounds(text: object) -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("0", 0), ("-1", -1), ("price", "price"), ('"price"', "price"), ("1.5", "1.5"), ("true", "true"), ('"3"', 3), ("a,b", "a,b")],
-)  # fmt: skip
+    [
+        ("0", 0),
+        ("-1", -1),
+        ("price", "price"),
+        ('"price"', "price"),
+        ("1.5", "1.5"),
+        ("true", "true"),
+        ('"3"', 3),
+        ("a,b", "a,b"),
+    ],
+)
 def test_a_column_is_an_index_or_a_name(text: str, value: object) -> None:
     assert setting(label_column=text) == value
 
@@ -204,9 +211,22 @@ def test_columns_are_listed_by_index_and_name() -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [(",", ","), (";", ";"), ("\t", "\t"), ("\\t", "\t"), ("tab", "\t"), ('"\\t"', "\t"), (" ", " "), ("|", "|"),
-     ("auto", "auto"), ('";"', ";"), ("", "auto"), (None, "auto"), ("none", "auto")],
-)  # fmt: skip
+    [
+        (",", ","),
+        (";", ";"),
+        ("\t", "\t"),
+        ("\\t", "\t"),
+        ("tab", "\t"),
+        ('"\\t"', "\t"),
+        (" ", " "),
+        ("|", "|"),
+        ("auto", "auto"),
+        ('";"', ";"),
+        ("", "auto"),
+        (None, "auto"),
+        ("none", "auto"),
+    ],
+)
 def test_a_delimiter_is_one_character_which_may_be_a_blank(text: object, value: str) -> None:
     assert setting(csv_delimiter=text) == value
 
@@ -242,7 +262,7 @@ def test_a_choice_that_holds_true_and_false_takes_their_spellings(text: object) 
         ("gamma", "1e400", "a number, 0 or more."),
         ("gamma", "1e39", "a number, 0 or more."),
         ("gamma", "-0.1", "a number, 0 or more."),
-        ("gamma", "١", "a number, 0 or more."),
+        ("gamma", "\u0661", "a number, 0 or more."),
         ("subsample", "0", "a number above 0, up to 1."),
         ("scale_pos_weight", "0", "a number above 0."),
         ("tweedie_variance_power", "2", "a number above 1 and below 2."),
@@ -260,7 +280,6 @@ def test_a_choice_that_holds_true_and_false_takes_their_spellings(text: object) 
             '{"a": 1}',
             "a column's name, or its index (negative: from the end), or a list of such.",
         ),
-        ("label_column", "[1]", None),
         ("csv_delimiter", "ab", "auto, tab, or one character that is no letter, digit, quote, dot or sign."),
         ("csv_delimiter", "7", "auto, tab, or one character that is no letter, digit, quote, dot or sign."),
         ("monotone_constraints", "(1,2)", '-1, 0 or 1 for each feature, as (1,0,-1) or {"age": 1}.'),
@@ -273,9 +292,6 @@ def test_a_choice_that_holds_true_and_false_takes_their_spellings(text: object) 
 def test_a_value_that_is_not_allowed_is_named_with_what_is(
     name: str, text: object, allowed: str | None
 ) -> None:
-    if allowed is None:
-        assert setting(**{name: text}) == text
-        return
     expected = mistake(**{name: text})
     assert expected.startswith(f"{name}=")
     assert expected.endswith(f" is not allowed: {allowed}")
@@ -389,10 +405,12 @@ def test_an_unknown_name_is_refused_with_the_nearest(name: str, cure: str) -> No
     [
         ({"sparse_threshold": '"0.5"'}, {"sparse_threshold": 0.5}),
         ({"validate_parameters": "True"}, {"validate_parameters": "True"}),
-        ({"booster": "gblinear", "updater": "coord_descent", "feature_selector": "greedy", "top_k": "2.0"},
-         {"feature_selector": "greedy", "top_k": 2}),
+        (
+            {"booster": "gblinear", "updater": "coord_descent", "feature_selector": "greedy", "top_k": "2.0"},
+            {"feature_selector": "greedy", "top_k": 2},
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_xgboost_takes_beyond_the_table_is_passed_through(
     raw: dict[str, object], passed: dict[str, object]
 ) -> None:
@@ -602,18 +620,24 @@ def test_a_setting_that_comes_later_is_accepted_at_its_default_only(field: str) 
 @pytest.mark.parametrize(
     ("raw", "words"),
     [
-        ({"num_class": "3"}, "num_class=3 goes with multi:softmax and multi:softprob only"),
+        (
+            {"num_class": "3", "objective": "count:poisson"},
+            "num_class=3 goes with multi:softmax and multi:softprob only",
+        ),
         ({"objective": "binary:logistic", "num_class": "2"}, "not with objective=binary:logistic"),
         ({"objective": "reg:quantileerror"}, "needs quantile_alpha"),
         ({"objective": "reg:expectileerror"}, "needs expectile_alpha"),
-        ({"objective": "reg:quantileerror", "quantile_alpha": "0.9,0.1"}, "must ascend: write [0.1, 0.9]"),
+        ({"objective": "reg:quantileerror", "quantile_alpha": "[0.9,0.1]"}, "must ascend: write [0.1, 0.9]"),
         ({"objective": "binary:logistic", "base_score": "1.5"}, "base_score must be from 0 to 1"),
         ({"objective": "reg:gamma", "base_score": "0"}, "base_score must be above 0"),
         (
             {"tree_method": "exact", "max_depth": "0"},
             "max_depth=0 (no limit) does not go with tree_method=exact",
         ),
-        ({"tree_method": "exact", "sampling_method": "gradient_based"}, "use tree_method=hist"),
+        (
+            {"tree_method": "exact", "sampling_method": "gradient_based", "subsample": "0.5"},
+            "use tree_method=hist",
+        ),
         ({"multi_strategy": "multi_output_tree", "tree_method": "approx"}, "use tree_method=hist"),
         ({"process_type": "update"}, "process_type=update changes an earlier model's trees"),
         ({"updater": "refresh"}, "updater=refresh changes trees and builds none"),
@@ -670,6 +694,7 @@ def test_settings_that_contradict_each_other_for_the_container_are_refused(
         {"objective": "binary:logistic", "base_score": "0"},
         {"objective": "multi:softprob", "num_class": "3", "base_score": "[0.2, 0.3, 0.5]"},
         {"max_depth": "0", "max_leaves": "0"},
+        {"tree_method": "exact", "sampling_method": "gradient_based"},
         {"quantile_alpha": "0.5", "objective": "reg:absoluteerror", "eval_metric": "quantile,mae"},
     ],
 )
@@ -719,6 +744,15 @@ def test_a_misspelt_tuning_metric_is_refused() -> None:
     )
 
 
+def test_classes_without_an_objective_mean_softmax_as_in_xgboost_itself() -> None:
+    job = parsed(num_class="3")
+    assert job.settings.objective == "multi:softmax"
+    assert job.metrics[0].name == "mlogloss"
+    matrix = xgb.DMatrix(np.eye(3, dtype=np.float32), label=[0, 1, 2])
+    booster = xgb.train({"num_class": 3, "nthread": 1}, matrix, 1)
+    assert json.loads(booster.save_config())["learner"]["objective"]["name"] == "multi:softmax"
+
+
 # Constraints
 
 
@@ -763,11 +797,12 @@ def test_constraints_on_features_that_are_not_there_are_refused_together() -> No
     ).settings
     with pytest.raises(UserError) as caught:
         resolve_constraints(settings, NAMES)
+    range_text = "the 3 features count from 0 to 2, without the label."
     assert caught.value.mistakes == (
         "monotone_constraints: there is no feature 'agee'; did you mean 'age'?",
         "interaction_constraints: there is no feature 'heigt'; did you mean 'height'?",
-        "interaction_constraints: there is no feature 3; the 3 features count from 0 to 2, without the label.",
-        "interaction_constraints: there is no feature -1; the 3 features count from 0 to 2, without the label.",
+        f"interaction_constraints: there is no feature 3; {range_text}",
+        f"interaction_constraints: there is no feature -1; {range_text}",
         "interaction_constraints: there is no feature 'zzz'; the first are age, height, weight.",
     )
 

@@ -28,7 +28,7 @@ _ALPHAS = {"quantile": "quantile_alpha", "expectile": "expectile_alpha"}
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The metrics of a job in the order of its log, the one that early stopping watches, lines for the log."""
+    """The metrics of a job in the order of its log, the one that early stopping watches, and log lines."""
 
     metrics: tuple[Metric, ...]
     monitored: Metric

@@ -115,8 +115,9 @@ def _sort(draft: _Draft, by_name: Mapping[str, str], name: str, value: object) -
         draft.obsolete[name] = value
     elif name not in by_name:
         draft.unknown[name] = value
-    elif name == "csv_delimiter" and isinstance(value, str) and value:
-        _take(draft, name, name, value, delimiter(value))
+    elif name == "csv_delimiter":
+        if (character := delimiter(value)) is not None:
+            _take(draft, name, name, value, character)
     elif not is_unset(value):
         field_name = by_name[name]
         annotation = Hyperparameters.model_fields[field_name].annotation
@@ -139,6 +140,9 @@ def _modernise(draft: _Draft) -> None:
     if _word(values.get("objective")) == "reg:linear":
         values["objective"] = "reg:squarederror"
         notes.append("objective=reg:linear is an old name: taken as reg:squarederror.")
+    if "objective" not in values and "num_class" in values:
+        values["objective"] = "multi:softmax"
+        notes.append("objective is not set: num_class makes it multi:softmax, as in XGBoost itself.")
     if _word(values.get("tree_method")) == "gpu_hist":
         values["tree_method"] = "hist"
         wanted = values.setdefault("device", "cuda")

@@ -40,8 +40,8 @@ def assigned(names: tuple[str, ...] | None, width: int, settings: DataSettings, 
     """Return the layout of a channel's first file, whose `width` columns have `names`, if any.
 
     `source` is the file as messages show it. The label is the first column left if no setting names one, and
-    none if bounds take its place. Raises UserError for settings that name no column of the file, that give one
-    column two roles, or that leave no feature, and for names that occur twice.
+    none if bounds take its place. Raises UserError for settings that name no column of the file, that give
+    one column two roles, or that leave no feature, and for names that occur twice.
     """
     mistakes = Mistakes()
     with mistakes.collect():
@@ -53,8 +53,8 @@ def assigned(names: tuple[str, ...] | None, width: int, settings: DataSettings, 
             position = _find(setting, ref, names, width, source)
             if position in taken:
                 raise UserError(
-                    f"{taken[position]} and {setting} both name {shown(position, names)} of {source}: a column "
-                    "has one role."
+                    f"{taken[position]} and {setting} both name {shown(position, names)} of {source}: a "
+                    "column has one role."
                 )
             taken[position] = setting
             if role is not None:
@@ -74,14 +74,14 @@ def assigned(names: tuple[str, ...] | None, width: int, settings: DataSettings, 
 def aligned(layout: Layout, names: tuple[str, ...] | None, width: int, source: str, first: str) -> Layout:
     """Return the layout of another file: by name where both files have names, else by position.
 
-    `first` is the file, or channel, of `layout` as messages show it. Raises UserError where the columns differ.
+    `first` is the file, or channel, of `layout` as messages show it. Raises UserError where columns differ.
     """
     if names is None or layout.columns is None:
         if width == layout.width:
             return Layout(names, width, layout.features, layout.roles)
         raise UserError(
-            f"{source} has {_columns(width)}, {first} has {layout.width}: every file of every channel needs the "
-            "same columns."
+            f"{source} has {_columns(width)}, {first} has {layout.width}: every file of every channel needs "
+            "the same columns."
         )
     if names == layout.columns:
         return layout
@@ -141,8 +141,8 @@ def _check_same(layout: Layout, names: tuple[str, ...], source: str, first: str)
         texts.append(f"has {_list(extra)}, which {first} has not")
     if texts:
         raise UserError(
-            f"{source} {' and '.join(texts)}: it has {_columns(len(names))}, {first} has {len(columns)}. Every "
-            "file of every channel needs the same columns, in any order."
+            f"{source} {' and '.join(texts)}: it has {_columns(len(names))}, {first} has {len(columns)}. "
+            "Every file of every channel needs the same columns, in any order."
         )
 
 

@@ -77,9 +77,8 @@ class CsvReader:
             if head is None:
                 continue
             layout = self._first_layout(head, source)
-            log(
-                f"{source}: delimiter {delimiter!r}, {'a' if head.names else 'no'} header, {head.width} columns."
-            )
+            header = "a" if head.names else "no"
+            log(f"{source}: delimiter {delimiter!r}, {header} header, {head.width} columns.")
             lines = max(1, first.data.count(line_end(first.data)))
             return _Start(delimiter, source, layout, len(first.data) / lines)
         raise UserError(f"channel {self._channel.name}: none of its files holds a record.")
@@ -90,8 +89,8 @@ class CsvReader:
             used = {*layout.features, *(position for _, position in layout.roles)}
             if head.unnamed and 0 in used:
                 raise UserError(
-                    f"{source}: the first column has no name, as in a table that pandas saved with its index. "
-                    "Leave it out with drop_columns=0, or save the table with index=False."
+                    f"{source}: the first column has no name, as in a table that pandas saved with its "
+                    "index. Leave it out with drop_columns=0, or save the table with index=False."
                 )
             return layout
         expected = self._like.layout

@@ -48,8 +48,8 @@ def read_blocks(path: Path, source: str, delimiter: str, size: int = BLOCK_BYTES
                 held = held[end:]
             elif len(held) > LONGEST_RECORD:
                 raise UserError(
-                    f"{source}, after byte {offset:,}: no record ends within {LONGEST_RECORD >> 20} MB. The file "
-                    "is not CSV, or a quoted field is never closed."
+                    f"{source}, after byte {offset:,}: no record ends within {LONGEST_RECORD >> 20} MB. The "
+                    "file is not CSV, or a quoted field is never closed."
                 )
         if held:
             yield Block(held, offset)

@@ -32,8 +32,8 @@ SHOWN_VALUE = 40
 
 NOT_A_NUMBER = "is not a number"
 ENCODE = (
-    "A missing value is an empty cell, NA, NaN, null, None or N/A; encode other text as numbers, or leave its "
-    "column out with drop_columns."
+    "A missing value is an empty cell, NA, NaN, null, None or N/A; encode other text as numbers, or leave "
+    "its column out with drop_columns."
 )
 
 

@@ -63,8 +63,8 @@ def check_text(data: bytes, source: str) -> None:
     line = data.removeprefix(BOM).lstrip(b"\r\n")[:1000].split(b"\n", 1)[0].decode(errors="replace")
     if LIBSVM.fullmatch(line):
         raise UserError(
-            f"{source} is libsvm, not CSV (its first line is {line[:40]!r}): give its channel the content type "
-            "text/libsvm."
+            f"{source} is libsvm, not CSV (its first line is {line[:40]!r}): give its channel the content "
+            "type text/libsvm."
         )
 
 
@@ -163,6 +163,4 @@ def _first_record_bytes(body: bytes, delimiter: str) -> int:
 
 def _warn_of_counted_names(row: list[str], source: str) -> None:
     if len(row) >= COUNTED_WIDTH and row == [str(index) for index in range(len(row))]:
-        log(
-            f"{source}: its first record, 0, 1, 2, ..., is read as data; set csv_header=true if it is a header."
-        )
+        log(f"{source}: its first record 0, 1, 2, ... is read as data; csv_header=true makes it a header.")

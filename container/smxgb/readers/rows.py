@@ -1,4 +1,4 @@
-"""The rules that every row is held to, whatever file it is in: labels, weights, groups, bounds, infinities."""
+"""The rules that every row is held to, whatever its file: labels, weights, groups, bounds, infinities."""
 
 from __future__ import annotations
 
