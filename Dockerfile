@@ -17,7 +17,7 @@ RUN --mount=type=cache,target=/root/.cache/pip \
 
 # Our own package apart, so that a change to it alone makes a small layer.
 FROM build AS package
-COPY pyproject.toml README.m[d] /source/
+COPY pyproject.toml README.md /source/
 COPY container /source/container
 RUN pip install --no-deps --no-build-isolation --no-index --prefix /package /source \
     && python -m compileall -q /package

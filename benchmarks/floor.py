@@ -1,7 +1,8 @@
 """The floor of a job: what it costs at least, as one process that does nothing else.
 
 Imports, one parse of the file by pyarrow in threads, a QuantileDMatrix from batches that are in memory, and
-`xgboost.train` with the same parameters and metric. Prints the seconds of each part and the peak memory as JSON.
+`xgboost.train` with the same parameters and metric. Prints the seconds of each part and the peak memory as
+JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The seeded table of the benchmarks: float features with 8 digits and a binary label that depends on some of them."""
+"""The seeded table of the benchmarks: float features of 8 digits, a binary label that depends on some."""
 
 from __future__ import annotations
 

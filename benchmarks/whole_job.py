@@ -1,8 +1,8 @@
 """Whole jobs against their floor: time, memory and start, as ratios taken in one run.
 
-For CSV and Parquet: pairs of a job (a process started as SageMaker starts it) and its floor (`floor.py`), in turn, and
-the medians of the ratios. Memory: bytes a row above the same job on 1,000 rows. Start: from the start of a job
-on 4,000 rows to its first evaluation line, against importing xgboost and pyarrow alone.
+For CSV and Parquet: pairs of a job (a process started as SageMaker starts it) and its floor (`floor.py`), in
+turn, and the medians of the ratios. Memory: bytes a row above the same job on 1,000 rows. Start: from the
+start of a job on 4,000 rows to its first evaluation line, against importing xgboost and pyarrow alone.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def job_folder(base: Path, kind: str, rows: int, columns: int, rounds: int) -> P
         (folder / "input/config").mkdir()
         WRITERS[kind](folder / f"input/data/train/part-0.{kind}", rows, columns)
         settings = {"objective": "binary:logistic", "num_round": rounds, "max_depth": 6, "eval_metric": "auc"}
-        (folder / "input/config/hyperparameters.json").write_text(json.dumps({k: str(v) for k, v in settings.items()}))
+        (folder / "input/config/hyperparameters.json").write_text(
+            json.dumps({k: str(v) for k, v in settings.items()})
+        )
         (folder / "complete").touch()
     return folder
 
@@ -51,7 +53,9 @@ def run_job(folder: Path) -> Measured:
     """Run a job as SageMaker does."""
     start = time.perf_counter()
     environ = os.environ | {"SAGEMAKER_BASE_DIR": str(folder)}
-    subprocess.run([sys.executable, "-m", "smxgb", "train"], check=True, env=environ, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-m", "smxgb", "train"], check=True, env=environ, stdout=subprocess.DEVNULL
+    )
     total = time.perf_counter() - start
     report = json.loads((folder / "output/data/metrics.json").read_text())
     seconds = {name: phase["seconds"] for name, phase in report["phases"].items()}
@@ -75,7 +79,9 @@ def seconds_to_first_round(folder: Path) -> float:
     """Return the time from the start of a job to its first evaluation line."""
     environ = os.environ | {"SAGEMAKER_BASE_DIR": str(folder)}
     start = time.perf_counter()
-    with subprocess.Popen([sys.executable, "-m", "smxgb", "train"], env=environ, stdout=subprocess.PIPE) as job:
+    with subprocess.Popen(
+        [sys.executable, "-m", "smxgb", "train"], env=environ, stdout=subprocess.PIPE
+    ) as job:
         for line in job.stdout or ():
             if line.startswith(b"[0]"):
                 seconds = time.perf_counter() - start
@@ -97,7 +103,10 @@ def compare(base: Path, kind: str, options: argparse.Namespace) -> None:
     small = job_folder(base, kind, 1_000, options.columns, options.rounds)
     run_job(folder), run_floor(folder, options.rounds)  # the first of each reads the files from disk
     pairs = [(run_job(folder), run_floor(folder, options.rounds)) for _ in range(options.pairs)]
-    print(f"\n{kind}: {options.rows:,} x {options.columns}, {options.rounds} rounds, medians of {options.pairs} pairs")
+    print(
+        f"\n{kind}: {options.rows:,} x {options.columns}, {options.rounds} rounds, medians of "
+        f"{options.pairs} pairs"
+    )
     for part in PARTS:
         ratios = [job.seconds[part] / floor.seconds[part] for job, floor in pairs]
         print(

@@ -13,13 +13,15 @@ from smxgb.progress import Link, die_with_parent, log_error
 from smxgb.supervisor import supervise
 
 KEPT_OUT = ("pandas", "sklearn", "polars", "modin", "cudf", "matplotlib", "graphviz")
-"""Packages that xgboost imports if they are there. Training needs none of them: without, it starts in half the time
-and with a third of the memory."""
+"""Packages that xgboost imports if they are there. Training needs none of them: without, it starts in half
+the time and with a third of the memory."""
 
 
 def main() -> int:
     """Run the command that the arguments name; return the exit code."""
-    parser = argparse.ArgumentParser(prog="smxgb", description="XGBoost training container for Amazon SageMaker.")
+    parser = argparse.ArgumentParser(
+        prog="smxgb", description="XGBoost training container for Amazon SageMaker."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("train", help="train as SageMaker asks, from /opt/ml or $SAGEMAKER_BASE_DIR")
     commands.add_parser("serve", help="serve a model (comes later)")
@@ -33,13 +35,15 @@ def main() -> int:
 
 
 def train() -> int:
-    """Train: start the work in a process of its own, and turn its end into an exit code and a failure file."""
+    """Train: start the work in a process of its own, and report however it ends."""
     return supervise(process_environ())
 
 
 def serve() -> int:
     """Say that serving comes later."""
-    log_error("This image does not serve yet: deploy the model with AWS's XGBoost image, version 3.1 or newer.")
+    log_error(
+        "This image does not serve yet: deploy the model with AWS's XGBoost image, version 3.1 or newer."
+    )
     return 1
 
 
@@ -48,7 +52,8 @@ def _work(fd: int, beat: float | None) -> None:
 
     `beat` is after how many seconds each the supervisor wants a sign of life, if it does.
 
-    Leaves through `os._exit`, since XGBoost's clean-up at the end of the interpreter can wait for other hosts.
+    Leaves through `os._exit`, since XGBoost's clean-up at the end of the interpreter can wait for other
+    hosts.
     """
     die_with_parent(fd)
     link = Link(fd)

@@ -7,6 +7,7 @@ import json
 import math
 import os
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import IO, TYPE_CHECKING
 
 import xgboost as xgb
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
     from smxgb.batch import Schema
 
 MODEL_NAME = "xgboost-model"
-"""The name that AWS's serving images look for. They try to load every file beside it, so there is no other."""
+"""The name that AWS's serving images look for. They try to load every file beside it, so there is no
+other."""
 IMPORTANCES = ("gain", "weight", "cover", "total_gain", "total_cover")
 
 
-def save_model(booster: xgb.Booster, schema: Schema, folder: Path) -> Path:
-    """Write the model as UBJSON, load it back, and only then give it its name; return its path.
+def stage_model(booster: xgb.Booster, schema: Schema, folder: Path) -> Path:
+    """Write the model as UBJSON beside its place and load it back; `publish_model` then gives it its name.
 
     Feature names of our making are left out, so that the model takes a plain NumPy array as AWS's models do.
 
@@ -37,17 +39,21 @@ def save_model(booster: xgb.Booster, schema: Schema, folder: Path) -> Path:
     if schema.invented:
         booster.feature_types = None
     folder.mkdir(parents=True, exist_ok=True)
-    written = folder / ".smxgb-model.ubj"
-    with written.open("wb") as stream:
+    staged = folder / f".smxgb-{MODEL_NAME}"
+    with staged.open("wb") as stream:
         stream.write(booster.save_raw("ubj"))
         stream.flush()
         os.fsync(stream.fileno())
-    loaded = xgb.Booster(model_file=bytearray(written.read_bytes()))
-    if loaded.num_boosted_rounds() != booster.num_boosted_rounds() or loaded.num_features() != len(schema.names):
+    loaded = xgb.Booster(model_file=bytearray(staged.read_bytes()))
+    found, expected = ((each.num_boosted_rounds(), each.num_features()) for each in (loaded, booster))
+    if found != expected:
         raise AlgorithmError("the model that was written does not load as the model that was trained.")
-    path = folder / MODEL_NAME
-    written.replace(path)
-    return path
+    return staged
+
+
+def publish_model(staged: Path) -> Path:
+    """Give a staged model its name; return its path."""
+    return staged.replace(staged.with_name(MODEL_NAME))
 
 
 def write_report(report: Mapping[str, object], folder: Path) -> None:
@@ -68,7 +74,7 @@ def write_importance(booster: xgb.Booster, schema: Schema, folder: Path, *, line
         (name, *(_size(score.get(internal, 0.0)) for score in scores))
         for name, internal in zip(schema.names, internal_names(schema), strict=True)
     ]
-    rows.sort(key=lambda row: -row[1])
+    rows.sort(key=itemgetter(1), reverse=True)
     with _replacing(folder / "feature_importance.csv") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["feature", *kinds])

@@ -14,7 +14,13 @@ if TYPE_CHECKING:
     type GroupArray = npt.NDArray[np.int64]
 
 ROWS = 65_536
-"""Rows of a full batch; the last one of a channel, or of a Parquet row group, may be shorter."""
+"""Rows of a full batch; the last one of a channel may be shorter."""
+
+BATCH_BYTES = 16 << 20
+"""Bytes of a full batch of a table so wide that `ROWS` rows would be more."""
+
+CELL_BYTES = 4
+"""Bytes of a float32."""
 
 type Role = Literal["label", "weight", "group", "lower", "upper"]
 """What a column that is not a feature is for."""
@@ -63,8 +69,7 @@ class Dense:
     `features` holds one float32 column for each name of the schema, null or NaN where a value is missing.
     `label`, `weight`, `lower` and `upper` are float32 of shape (rows,), `group` is int64 of shape (rows,).
     Labels are finite, weights finite and not negative, bounds may be infinite but not NaN; a feature is never
-    infinite. `dropped` counts the rows before this batch's last that were left out for their invalid label and
-    that no earlier batch has counted.
+    infinite. `dropped` counts the rows that were left out for their invalid label since the last batch.
     """
 
     features: pa.Table
@@ -83,3 +88,8 @@ class Dense:
 
 type Batch = Dense
 """What a reader yields. A sparse form (CSR) joins when a reader needs it."""
+
+
+def rows_of_batch(columns: int) -> int:
+    """Return how many rows a full batch of that many columns has."""
+    return max(1, min(ROWS, BATCH_BYTES // (CELL_BYTES * max(1, columns))))

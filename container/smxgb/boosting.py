@@ -1,7 +1,7 @@
 """Boosting: the loop over rounds, with its evaluation lines and early stopping.
 
-The loop is ours rather than `xgboost.train`'s because it numbers its rounds itself: that makes training that is
-continued from a saved model equal to training in one go.
+The loop is ours rather than `xgboost.train`'s because it numbers its rounds itself: that makes training that
+is continued from a saved model equal to training in one go.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 import xgboost as xgb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
+
+    from smxgb.evaluation import Evaluator, Values
 
 type History = dict[str, dict[str, list[float]]]
 """Data set -> metric -> its value after each round."""
@@ -32,7 +34,8 @@ class EarlyStopping:
         """Return the line of the log that says what is watched."""
         direction = "higher" if self.maximise else "lower"
         return (
-            f"Early stopping watches {self.data}-{self.metric} ({direction} is better) and stops after {self.patience} "
+            f"Early stopping watches {self.data}-{self.metric} ({direction} is better) and stops after "
+            f"{self.patience} "
             "rounds without a better value; the model is that of the best round."
         )
 
@@ -45,10 +48,9 @@ class EarlyStopping:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to train: XGBoost's parameters, its metrics in order, the total of rounds, when to stop early."""
+    """What to train: XGBoost's parameters, the total of rounds, when to stop early."""
 
     parameters: Mapping[str, object]
-    metrics: Sequence[str]
     rounds: int
     early_stopping: EarlyStopping | None = None
 
@@ -67,38 +69,32 @@ class Trained:
     best_score: float | None = None
 
 
-def boost(recipe: Recipe, train: xgb.DMatrix, evals: Mapping[str, xgb.DMatrix], say: Callable[[str], None]) -> Trained:
+def boost(recipe: Recipe, train: xgb.DMatrix, evaluator: Evaluator, say: Callable[[str], None]) -> Trained:
     """Train and return the booster.
 
     Args:
         recipe: What to train.
         train: The training matrix.
-        evals: The matrices to evaluate after each round, by the name that the log gives them.
+        evaluator: Evaluates the booster after each round.
         say: Takes the evaluation line of each round.
     """
-    booster = xgb.Booster(_parameters(recipe), [train, *evals.values()])
+    parameters = [*recipe.parameters.items(), *evaluator.parameters]
+    booster = xgb.Booster(parameters, [train, *evaluator.matrices.values()])
     trained = Trained(booster)
     keeper = _BestRound(recipe.early_stopping, recipe.parameters) if recipe.early_stopping else None
-    sets = [(matrix, name) for name, matrix in evals.items()]
-    columns = [(data, metric) for data in evals for metric in recipe.metrics]
     for number in range(recipe.rounds):
         booster.update(train, iteration=number)
         trained.rounds = number + 1
-        found = parse_evaluation(booster.eval_set(sets, iteration=number))
-        values = dict(zip(columns, found, strict=True))
+        values = evaluator.evaluate(booster, number)
         for (data, metric), value in values.items():
             trained.history.setdefault(data, {}).setdefault(metric, []).append(value)
         say(evaluation_line(number, values))
         if keeper and keeper.is_enough(number, values, booster):
             break
-    if keeper:
+    if keeper and keeper.score is not None:
         trained.best_round, trained.best_score = keeper.round, keeper.score
         trained.booster = keeper.cut(booster)
     return trained
-
-
-def _parameters(recipe: Recipe) -> list[tuple[str, object]]:
-    return [*recipe.parameters.items(), *(("eval_metric", metric) for metric in recipe.metrics)]
 
 
 class _BestRound:
@@ -123,7 +119,7 @@ class _BestRound:
             self.round, self.score = number, value
             if self._keeps_bytes:
                 self._bytes = booster.save_raw("ubj")
-        return number - self.round >= self._rule.patience
+        return self.score is not None and number - self.round >= self._rule.patience
 
     def cut(self, booster: xgb.Booster) -> xgb.Booster:
         """Return the booster as it was after the best round."""
@@ -132,22 +128,18 @@ class _BestRound:
         return booster if self._keeps_bytes else booster[: self.round + 1]
 
 
-def parse_evaluation(text: str) -> list[float]:
-    r"""Return the values in XGBoost's `[0]\ttrain-rmse:1.5\tvalidation-rmse:1.6`.
-
-    Its names are left: it calls `error@0.5` error and `tweedie-nloglik` tweedie-nloglik@1.5, and a tuning job
-    looks for the name that it asked for.
-    """
-    return [float(part.rpartition(":")[2]) for part in text.split("\t")[1:]]
-
-
-def evaluation_line(number: int, values: Mapping[tuple[str, str], float]) -> str:
-    """Return the line that CloudWatch and hyperparameter tuning read: `[0]`, then `data-metric:value`, tabs between."""
-    return "\t".join([f"[{number}]", *(f"{data}-{metric}:{fixed_point(value)}" for (data, metric), value in values.items())])
+def evaluation_line(number: int, values: Values) -> str:
+    """Return the line that CloudWatch and tuning read: `[0]` and `data-metric:value`, tabs between."""
+    return "\t".join(
+        [
+            f"[{number}]",
+            *(f"{data}-{metric}:{fixed_point(value)}" for (data, metric), value in values.items()),
+        ]
+    )
 
 
 def fixed_point(value: float) -> str:
-    """Return the value without an exponent: 5 decimals, or more (up to 12) until 6 significant digits show."""
+    """Return the value without an exponent: 5 decimals, or up to 12 until 6 significant digits show."""
     if not math.isfinite(value) or value == 0:
         return f"{value:.5f}"
     decimals = 5 - math.floor(math.log10(abs(value)))

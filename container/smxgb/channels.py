@@ -104,7 +104,7 @@ class Channels:
 
 
 def find_channels(config: Mapping[str, object], data: Path) -> Channels:
-    """Return the job's channels from inputdataconfig.json (`config`, may be empty) and the folder of channels.
+    """Return the job's channels. `config` is inputdataconfig.json, maybe empty; `data` has their folders.
 
     Raises:
         UserError: With all that is wrong with all channels.
@@ -204,13 +204,15 @@ class _Choice:
             key, _, value = parameter.partition("=")
             if key == "label_size" and value != "1":
                 self.mistakes.add(
-                    f"channel '{self.channel}': content type {text!r}: label_size must be 1, since a row has one label."
+                    f"channel '{self.channel}': content type {text!r}: label_size must be 1, since a row "
+                    "has one label."
                 )
         if kind not in CONTENT_TYPES:
             close = get_close_matches(kind, CONTENT_TYPES, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             self.mistakes.add(
-                f"channel '{self.channel}': content type {text!r} is not one of {', '.join(CONTENT_TYPES)}.{hint}"
+                f"channel '{self.channel}': content type {text!r} is not one of "
+                f"{', '.join(CONTENT_TYPES)}.{hint}"
             )
             return None
         return CONTENT_TYPES[kind]
@@ -220,7 +222,9 @@ def _no_files(folder: Path, skipped: tuple[str, ...]) -> str:
     if not folder.is_dir():
         return f"channel '{folder.name}': its folder {folder} does not exist; check the channel's S3 address."
     found = f"only {', '.join(skipped[:5])}, which are no data" if skipped else "no file at all"
-    return f"channel '{folder.name}' holds {found}: check the channel's S3 address and that its files have rows."
+    return (
+        f"channel '{folder.name}' holds {found}: check the channel's S3 address and that its files have rows."
+    )
 
 
 def find_files(folder: Path) -> tuple[tuple[DataFile, ...], tuple[str, ...]]:
@@ -260,7 +264,7 @@ def _hidden(name: str) -> bool:
 
 
 def detect_content_type(files: tuple[DataFile, ...]) -> tuple[ContentType, str]:
-    """Return the content type of a channel that states none, and the reason: by extension, then by first bytes.
+    """Return a channel's content type by its files' extensions, then their first bytes, and the reason.
 
     Raises:
         UserError: If the files are of two types.

@@ -25,8 +25,8 @@ type Device = Literal["cpu", "cuda"]
 class DataSettings:
     """How the rows of a file are to be read.
 
-    `label` None is the first column that has no other role. `csv_weights` puts the instance weight into the CSV
-    column with index 1, as AWS's image does. `delimiter` is "auto" or one character.
+    `label` None is the first column that has no other role. `csv_weights` puts the instance weight into the
+    CSV column with index 1, as AWS's image does. `delimiter` is "auto" or one character.
     """
 
     label: ColumnRef | None = None
@@ -86,7 +86,7 @@ class Job:
 
 
 def load_job(environ: Mapping[str, str]) -> Job:
-    """Read and check the configuration of this host; looks at the channels' file names, not yet at their data.
+    """Read and check the configuration of this host, and list its files; their data is not read yet.
 
     Raises:
         UserError: With every mistake of the configuration.
@@ -111,7 +111,9 @@ def load_job(environ: Mapping[str, str]) -> Job:
     mistakes.raise_any()
     notes = [*parameters.notes, *channels.notes]
     if checkpoints:
-        notes.append("checkpointconfig.json is there, but this version writes no checkpoints: a restart begins anew.")
+        notes.append(
+            "checkpointconfig.json is there, but this version writes no checkpoints: a restart begins anew."
+        )
     if settings.save_model_on_termination:
         notes.append("save_model_on_termination has no effect yet: a stopped job leaves no model.")
     if len(machine.gpus) > 1 and device.value == "cuda":
@@ -133,7 +135,8 @@ def _choose_device(settings: Hyperparameters, machine: Machine, mistakes: Mistak
     if settings.device == "cuda":
         if not machine.gpus:
             mistakes.add(
-                "device='cuda' (or tree_method='gpu_hist', gpu_id, n_gpus) needs a GPU and this host has none: "
+                "device='cuda' (or tree_method='gpu_hist', gpu_id, n_gpus) needs a GPU and this host has "
+                "none: "
                 "use an instance with a GPU, or device=cpu."
             )
         return Choice("cuda", "as asked for")
@@ -144,16 +147,20 @@ def _refuse_what_comes_later(parameters: Parsed, hosts: Hosts, mistakes: Mistake
     settings = parameters.settings
     if len(hosts.names) > 1:
         mistakes.add(
-            f"the job has {len(hosts.names)} hosts ({', '.join(hosts.names)}), and training on several is not supported "
+            f"the job has {len(hosts.names)} hosts ({', '.join(hosts.names)}), and training on several is "
+            "not supported "
             "yet: use instance_count=1."
         )
     if settings.use_dask_gpu_training:
         mistakes.add("use_dask_gpu_training=true is not supported yet: leave it out to train on one GPU.")
     if settings.kfold:
-        mistakes.add("_kfold (cross validation) is not supported yet: leave it out and give a validation channel.")
+        mistakes.add(
+            "_kfold (cross validation) is not supported yet: leave it out and give a validation channel."
+        )
     if parameters.script_mode.get("sagemaker_program"):
         mistakes.add(
-            "sagemaker_program (a training script, entry_point) is not supported yet: leave out entry_point to use "
+            "sagemaker_program (a training script, entry_point) is not supported yet: leave out entry_point "
+            "to use "
             "the built-in training."
         )
 
@@ -161,7 +168,8 @@ def _refuse_what_comes_later(parameters: Parsed, hosts: Hosts, mistakes: Mistake
 def _need_validation(settings: Hyperparameters, mistakes: Mistakes) -> None:
     if settings.early_stopping_rounds:
         mistakes.add(
-            "early_stopping_rounds needs rows to watch that are not trained on: add a 'validation' channel, or leave "
+            "early_stopping_rounds needs rows to watch that are not trained on: add a 'validation' channel, "
+            "or leave "
             "early_stopping_rounds out."
         )
     if settings.tuning_metric:

@@ -1,7 +1,7 @@
 """Labels: what an objective allows them to be, checked before training with the labels that were found.
 
-XGBoost checks some of it after the matrix is built, in words about other things (a binary label of 2 is reported as
-a wrong base_score), and some of it not at all.
+XGBoost checks some of it after the matrix is built, in words about other things (a binary label of 2 is
+reported as a wrong base_score), and some of it not at all.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from smxgb.errors import Mistakes
+from smxgb.hyperparameters import DEFAULT_OBJECTIVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from smxgb.hyperparameters import Hyperparameters
     from smxgb.store import Labels
-
-DEFAULT_OBJECTIVE = "reg:squarederror"
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,8 @@ DOMAINS: Mapping[str, Domain] = {
 def check_labels(settings: Hyperparameters, channels: Mapping[str, Labels]) -> int | None:
     """Return the number of classes of a multi-class objective, None for any other.
 
-    `channels` has the labels of each channel that has rows. `num_class` is one more than the largest label if the
-    job does not set it.
+    `channels` has the labels of each channel that has rows. `num_class` is one more than the largest label if
+    the job does not set it.
 
     Raises:
         UserError: If a channel has labels that the objective does not take.
@@ -69,7 +68,8 @@ def check_labels(settings: Hyperparameters, channels: Mapping[str, Labels]) -> i
     for channel, labels in channels.items():
         if domain and not domain.holds(labels):
             mistakes.add(
-                f"channel {channel} has the labels {_shown(labels)}, but for objective={objective} a label is "
+                f"channel {channel} has the labels {_shown(labels)}, but for objective={objective} a label "
+                "is "
                 f"{domain.rule}: recode the labels, or choose another objective."
             )
     mistakes.raise_any()
@@ -80,8 +80,8 @@ def check_labels(settings: Hyperparameters, channels: Mapping[str, Labels]) -> i
     for channel, label in highest.items():
         if label >= classes:
             mistakes.add(
-                f"channel {channel} has the label {label}, but num_class={classes} allows 0 to {classes - 1}: "
-                f"set num_class={label + 1}, or leave it out to have the classes counted."
+                f"channel {channel} has the label {label}, but num_class={classes} allows 0 to "
+                f"{classes - 1}: set num_class={label + 1}, or leave it out to have the classes counted."
             )
     mistakes.raise_any()
     return classes

@@ -44,8 +44,10 @@ def start_block(job: Job, threads: int) -> list[str]:
     lines = [
         "Versions: " + ", ".join(f"{name} {number}" for name, number in versions().items()) + ".",
         f"Mode: {job.mode.value} ({job.mode.why}). Device: {job.device.value} ({job.device.why}).",
-        f"Threads: {threads}. Memory: {readable_bytes(machine.memory_available)} free of "
-        f"{readable_bytes(machine.memory_limit)} (the {machine.memory_limit_source}'s).",
+        (
+            f"Threads: {threads}. Memory: {readable_bytes(machine.memory_available)} free of "
+            f"{readable_bytes(machine.memory_limit)} (the {machine.memory_limit_source}'s)."
+        ),
     ]
     for channel in job.channels:
         lines.append(
@@ -73,12 +75,15 @@ def final_report(
         "rounds": trained.rounds,
         "best_round": trained.best_round,
         "best_score": trained.best_score,
-        "monitored": f"validation-{job.parameters.monitored.name}" if trained.best_round is not None else None,
+        "monitored": f"validation-{job.parameters.monitored.name}"
+        if trained.best_round is not None
+        else None,
         "rows": dict(rows),
         "features": None if schema.invented else list(schema.names),
         "feature_count": len(schema.names),
         "phases": {
-            phase.name: {"seconds": round(phase.seconds, 3), "peak_memory": phase.peak_memory} for phase in clock.phases
+            phase.name: {"seconds": round(phase.seconds, 3), "peak_memory": phase.peak_memory}
+            for phase in clock.phases
         },
         "peak_memory": clock.peak_memory,
         "mode": job.mode.value,
@@ -90,7 +95,7 @@ def final_report(
 
 
 def closing_line(trained: Trained, path: Path) -> str:
-    """Return the last line of a successful job: how far it trained, with what result, and where the model is."""
+    """Return the last line of a job that succeeded: how far it trained and where the model is."""
     shown = trained.best_round if trained.best_round is not None else trained.rounds - 1
     values = [
         f"{data}-{metric}:{values[shown]:.6g}"

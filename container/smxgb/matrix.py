@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from smxgb.store import Stored
 
 
-def build_matrix(  # noqa: PLR0913 - each is one thing that XGBoost's constructors ask for
+def build_matrix(
     stored: Stored,
     schema: Schema,
     kind: MatrixKind,

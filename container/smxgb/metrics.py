@@ -282,16 +282,20 @@ def merged_metrics(asked: Iterable[Metric], tuning: Metric | None, default: Metr
 
 
 def monitored_metric(asked: Sequence[Metric], tuning: Metric | None, default: Metric) -> Metric:
-    """Return what early stopping watches: the last metric asked for, else the tuned one, else the default."""
-    return asked[-1] if asked else tuning or default
+    """Return what early stopping watches: the last metric asked for, else the tuned one, else the default.
+
+    A metric that is asked for twice stands where it stands first, as in the log.
+    """
+    return merged_metrics(asked, None, default)[-1] if asked else tuning or default
 
 
 def tuning_regex(data_set: Literal["train", "validation"], metric: str) -> str:
-    """Return the regular expression with which SageMaker's tuner finds a metric in the log.
+    r"""Return the regular expression with which SageMaker's tuner finds a metric in the log.
 
-    CloudWatch shows the tab before each value as #011.
+    CloudWatch shows the tab before each value as #011, which is no white space: so the value is spelt out,
+    where AWS's own definitions have `(\S+)`.
     """
-    return rf".*\[[0-9]+\].*#011{data_set}-{re.escape(metric)}:(\S+)"
+    return rf".*\[[0-9]+\].*#011{data_set}-{re.escape(metric)}:(-?[0-9.]+)"
 
 
 def metric_definitions() -> list[dict[str, str]]:

@@ -17,7 +17,7 @@ BASE = 64 * MIB
 
 @dataclass(frozen=True)
 class Plan:
-    """How the rows become a matrix. `needed` and `available` are bytes of memory beyond what is in use now."""
+    """How the rows become a matrix. `needed` and `available` are bytes beyond what is in use now."""
 
     kind: MatrixKind
     needed: int
@@ -25,13 +25,13 @@ class Plan:
 
     def describe(self) -> str:
         """Return the line of the log that says which matrix is built and what it needs."""
-        return f"Matrix: {self.kind}, about {self.needed // MIB:,} MiB of {self.available // MIB:,} MiB free memory."
+        return f"Matrix: {self.kind}, about {_mib(self.needed)} of {_mib(self.available)} free memory."
 
     def check(self) -> None:
         """Raise UserError if the job would not fit into memory."""
         if self.needed > self.available:
             raise UserError(
-                f"the training data needs about {self.needed // MIB:,} MiB of memory and {self.available // MIB:,} MiB "
+                f"the training data needs about {_mib(self.needed)} of memory and {_mib(self.available)} "
                 "are free: use an instance with more memory, or fewer rows or columns."
             )
 
@@ -58,7 +58,13 @@ def choose_matrix(booster: str | None, tree_method: str | None) -> MatrixKind:
 
 
 def make_plan(
-    kind: MatrixKind, train: Shape, validation: Shape | None, *, max_bin: int, ranked_metric: bool, available: int
+    kind: MatrixKind,
+    train: Shape,
+    validation: Shape | None,
+    *,
+    max_bin: int,
+    ranked_metric: bool,
+    available: int,
 ) -> Plan:
     """Return the plan with its estimate of memory.
 
@@ -78,14 +84,18 @@ def make_plan(
 
 
 def _bytes_a_row(kind: MatrixKind, shape: Shape, max_bin: int, *, ranked_metric: bool) -> float:
-    """Return the measured memory of one row: its values in the matrix, and labels, gradients and predictions."""
+    """Return the measured bytes of one row: its values, and its label, gradients and predictions."""
     row = 56 + 24 * ranked_metric
     present = shape.columns * (1 - shape.missing)
     if kind == "whole":
         return row + 4 * shape.columns + 8 * present * 3
     if kind == "iterated":
         return row + 8 * present * 2
-    bin_bytes = 1 if max_bin <= 256 else 2 if max_bin <= 65_536 else 4  # noqa: PLR2004 - what one or two bytes count
+    bin_bytes = 1 if max_bin <= 256 else 2 if max_bin <= 65_536 else 4  # noqa: PLR2004 - what bytes hold
     if shape.missing:  # a sparse index: 4 bytes a value, and the offsets of its rows
         return row + 8 + 4 * present + bin_bytes * shape.columns
     return row + 2 * bin_bytes * shape.columns
+
+
+def _mib(count: int) -> str:
+    return f"{count // MIB:,} MiB"

@@ -1,6 +1,4 @@
-"""What a channel's first pass leaves for the later ones: its rows, kept where reading them again would cost, and
-a summary of them.
-"""
+"""What a channel's first pass leaves for the later ones: its rows and a summary of them."""
 
 from __future__ import annotations
 
@@ -12,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from smxgb.batch import Dense
+from smxgb.batch import CELL_BYTES, Dense
 from smxgb.errors import PlatformError
+from smxgb.progress import readable_bytes
 from smxgb.readers.ahead import ahead
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 DISTINCT = 20
 """Labels are listed up to this many different ones."""
 
-CELL_BYTES = 4
 MARGIN = 1.25
 """How far the estimate must exceed the free space to be believed: it rests on a file's first lines."""
 
@@ -34,21 +32,43 @@ ROLES: tuple[Role, ...] = ("label", "weight", "group", "lower", "upper")
 
 
 @dataclass(frozen=True)
+class Labels:
+    """The labels of some rows.
+
+    `whole` says that all are whole numbers; `different` has the different ones in order, None if there are
+    more than `DISTINCT`.
+    """
+
+    lowest: float
+    highest: float
+    whole: bool
+    different: tuple[float, ...] | None
+
+    def merge(self, other: Labels) -> Labels:
+        """Return the labels of both."""
+        different = None
+        if self.different is not None and other.different is not None:
+            different = tuple(sorted({*self.different, *other.different}))
+        return Labels(
+            min(self.lowest, other.lowest),
+            max(self.highest, other.highest),
+            self.whole and other.whole,
+            different if different is not None and len(different) <= DISTINCT else None,
+        )
+
+
+@dataclass(frozen=True)
 class Summary:
     """What a pass over rows has seen.
 
-    `dropped` rows had an invalid label. `labels` are the different labels in order, None if there are more than
-    `DISTINCT`; `whole` says that all are whole numbers. `label_min` and `label_max` are None without labels.
-    `missing` counts feature cells, None if the pass read no features. `weights` is the sum of the weights, None if
-    the rows have none.
+    `dropped` rows had no valid label. `label` is None if there is no row or no label. `missing` counts the
+    feature cells without a value, None if the pass read no features. `weights` is the sum of the weights,
+    None if the rows have none.
     """
 
     rows: int = 0
     dropped: int = 0
-    label_min: float | None = None
-    label_max: float | None = None
-    whole: bool = True
-    labels: tuple[float, ...] | None = ()
+    label: Labels | None = None
     missing: int | None = 0
     weights: float | None = None
 
@@ -57,12 +77,9 @@ class Summary:
         return Summary(
             self.rows + other.rows,
             self.dropped + other.dropped,
-            _either(min, self.label_min, other.label_min),
-            _either(max, self.label_max, other.label_max),
-            self.whole and other.whole,
-            _joined(self.labels, other.labels),
+            _both(Labels.merge, self.label, other.label),
             None if self.missing is None or other.missing is None else self.missing + other.missing,
-            _either(lambda one, two: one + two, self.weights, other.weights),
+            _both(float.__add__, self.weights, other.weights),
         )
 
 
@@ -82,24 +99,71 @@ class Stored:
 def keep(reader: Reader, schema: Schema, folder: Path, name: str) -> Stored:
     """Make the first pass over a channel and return what the later ones read.
 
-    Rows that are not cheap to read again are written to the file `name` in `folder`, as an Arrow IPC stream. It is
-    read with plain reads, for a mapped file counts as the process's memory. Raises UserError for rows that can't
-    be trained on, PlatformError if the folder's volume is too small.
+    Rows that are not cheap to read again are written to the file `name` in `folder`. Of the others, only the
+    labels and such are read now. Raises UserError for rows that can't be trained on, PlatformError if the
+    folder's volume is too small.
     """
-    summary = Summary()
     if reader.cheap_to_repeat:
+        summary = Summary(missing=None)
         for batch in reader.batches(replace(schema, names=())):
-            summary = summary.merge(replace(summarise(batch, summary.labels), missing=None))
+            summary = summary.merge(summarise(batch, summary.label))
         return Stored(summary, lambda: reader.batches(schema))
     path = folder / name
+    summary = _spool(reader, schema, path)
+    return Stored(summary, lambda: ahead(_spooled(path, schema)) if summary.rows else iter(()))
+
+
+def summarise(batch: Batch, known: Labels | None = None) -> Summary:
+    """Return the summary of one batch; `known` are labels seen before, which are quicker to look for."""
+    labels = None
+    if batch.label is not None and batch.rows:
+        labels = Labels(
+            float(batch.label.min()),
+            float(batch.label.max()),
+            bool((batch.label == np.floor(batch.label)).all()),
+            _different(batch.label, () if known is None else known.different),
+        )
+    return Summary(
+        batch.rows,
+        batch.dropped,
+        labels,
+        sum(column.null_count for column in batch.features.columns),
+        None if batch.weight is None else float(batch.weight.sum(dtype=np.float64)),
+    )
+
+
+def _different(label: FloatArray, known: tuple[float, ...] | None) -> tuple[float, ...] | None:
+    """Return the different labels, and `known`: taken one by one, for a sort would cost much more."""
+    if known is None:
+        return None
+    found = set(known)
+    for value in known:
+        label = label[label != value]
+    while len(label):
+        if len(found) == DISTINCT:
+            return None
+        found.add(float(label[0]))
+        label = label[label != label[0]]
+    return tuple(sorted(found))
+
+
+def _both[T](join: Callable[[T, T], T], one: T | None, other: T | None) -> T | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return join(one, other)
+
+
+def _spool(reader: Reader, schema: Schema, path: Path) -> Summary:
+    """Write a channel's rows as an Arrow IPC stream; no file is left without a complete one."""
     needed = reader.expected_rows() * CELL_BYTES * (len(schema.names) + 1)
-    if needed > MARGIN * shutil.disk_usage(folder).free:
-        raise _no_space(folder, needed)
+    if needed > MARGIN * shutil.disk_usage(path.parent).free:
+        raise _no_space(path, needed)
+    summary = Summary()
     writer: pa.ipc.RecordBatchStreamWriter | None = None
     try:
         with pa.OSFile(str(path), "wb") as file:
             for batch in reader.batches(schema):
-                summary = summary.merge(summarise(batch, summary.labels))
+                summary = summary.merge(summarise(batch, summary.label))
                 record = _record(batch)
                 writer = writer or pa.ipc.new_stream(file, record.schema)
                 writer.write_batch(record)
@@ -107,83 +171,38 @@ def keep(reader: Reader, schema: Schema, folder: Path, name: str) -> Stored:
                 writer.close()
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise _no_space(folder, needed) from error
+            raise _no_space(path, needed) from error
         raise
-    return Stored(summary, lambda: ahead(_read(path, schema)) if summary.rows else iter(()))
+    return summary
 
 
-def summarise(batch: Batch, known: tuple[float, ...] | None = ()) -> Summary:
-    """Return the summary of one batch; `known` are labels seen before, None if they are too many to list."""
-    label = batch.label
-    found = label is not None and bool(len(label))
-    missing = sum(column.null_count for column in batch.features.columns)
-    return Summary(
-        rows=batch.rows,
-        dropped=batch.dropped,
-        label_min=float(label.min()) if label is not None and found else None,
-        label_max=float(label.max()) if label is not None and found else None,
-        whole=label is None or bool((label == np.floor(label)).all()),
-        labels=_distinct(label, known) if label is not None else (),
-        missing=missing,
-        weights=None if batch.weight is None else float(batch.weight.sum(dtype=np.float64)),
-    )
-
-
-def _distinct(label: FloatArray, known: tuple[float, ...] | None) -> tuple[float, ...] | None:
-    """Return the different labels, those of `known` first looked for: a sort would cost more than all the rest."""
-    if known is None:
-        return None
-    labels = set(known)
-    for value in known:
-        label = label[label != value]
-    while len(label):
-        if len(labels) == DISTINCT:
-            return None
-        value = float(label[0])
-        labels.add(value)
-        label = label[label != value]
-    return tuple(sorted(labels))
-
-
-def _joined(one: tuple[float, ...] | None, other: tuple[float, ...] | None) -> tuple[float, ...] | None:
-    if one is None or other is None:
-        return None
-    labels = {*one, *other}
-    return tuple(sorted(labels)) if len(labels) <= DISTINCT else None
-
-
-def _either(join: Callable[[float, float], float], one: float | None, other: float | None) -> float | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return join(one, other)
+def _spooled(path: Path, schema: Schema) -> Iterator[Batch]:
+    # Plain reads, no mapping: mapped pages count as the process's memory.
+    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as stream:
+        for record in stream:
+            yield _batch(record, schema)
 
 
 def _record(batch: Batch) -> pa.RecordBatch:
     """Return a batch as one record of the spool: its roles, which the metadata name, then its features."""
     arrays = {role: getattr(batch, role) for role in ROLES}
     roles = {role: pa.array(array) for role, array in arrays.items() if array is not None}
-    features = [
-        column.chunk(0) if column.num_chunks else pa.array([], pa.float32())
-        for column in batch.features.columns
-    ]
+    features = [column.combine_chunks() for column in batch.features.columns]
     columns = [*roles.values(), *features]
     fields = [pa.field(str(index), column.type) for index, column in enumerate(columns)]
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, {"roles": ",".join(roles)}))
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, {"roles": " ".join(roles)}))
 
 
-def _read(path: Path, schema: Schema) -> Iterator[Batch]:
-    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as stream:
-        roles = stream.schema.metadata[b"roles"].decode()
-        names = tuple(roles.split(",")) if roles else ()
-        for record in stream:
-            others = {role: record.column(index).to_numpy() for index, role in enumerate(names)}
-            features = pa.table(record.columns[len(names) :], list(schema.names))
-            yield Dense(features, others.pop("label", None), **others)
+def _batch(record: pa.RecordBatch, schema: Schema) -> Batch:
+    roles = record.schema.metadata[b"roles"].decode().split()
+    values = {role: record.column(index).to_numpy() for index, role in enumerate(roles)}
+    features = pa.Table.from_arrays(record.columns[len(roles) :], list(schema.names))
+    return Dense(features, values.pop("label", None), **values)
 
 
-def _no_space(folder: Path, needed: int) -> PlatformError:
-    free = shutil.disk_usage(folder).free
+def _no_space(path: Path, needed: int) -> PlatformError:
+    free = shutil.disk_usage(path.parent).free
     return PlatformError(
-        f"the channel's rows need about {needed / 1e9:.2f} GB in {folder}, where {free / 1e9:.2f} GB are free: give the job "
-        f"a larger volume (volume_size), or set spool_dir to a larger one."
+        f"the rows of {path.name} need about {readable_bytes(needed)} in {path.parent}, where "
+        f"{readable_bytes(free)} are free: give the job a larger volume (volume_size), or set spool_dir."
     )

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smxgb import logbook
-from smxgb.artifacts import save_model, write_importance, write_report
+from smxgb.artifacts import publish_model, stage_model, write_importance, write_report
 from smxgb.boosting import EarlyStopping, Recipe, boost
 from smxgb.environment import free_bytes, memory_available
 from smxgb.errors import Mistakes, UserError
-from smxgb.hyperparameters import booster_params, resolve_constraints
+from smxgb.evaluation import Evaluator
+from smxgb.hyperparameters import DEFAULT_OBJECTIVE, booster_params, resolve_constraints
 from smxgb.labels import check_labels
 from smxgb.matrix import build_matrix
+from smxgb.own_metrics import OwnMetrics
 from smxgb.plan import Shape, choose_matrix, make_plan
 from smxgb.progress import PhaseClock, log
 from smxgb.readers import open_reader
@@ -72,19 +74,26 @@ def run(job: Job, place: Place, link: Link) -> None:
         with clock.phase("matrix"):
             matrices = _matrices(job, place, loaded, plan, scratch)
         with clock.phase("train"):
-            trained = boost(_recipe(job, place, loaded.schema, classes), matrices["train"], _evals(job, matrices), log)
+            evaluator = _evaluator(job, loaded, classes, matrices)
+            trained = boost(_recipe(job, place, loaded.schema, classes), matrices["train"], evaluator, log)
         with clock.phase("save"):
-            rows = {name: kept.rows for name, kept in loaded.channels.items()}
-            write_importance(trained.booster, loaded.schema, job.paths.output_data, linear=job.parameters.settings.booster == "gblinear")
-            write_report(logbook.final_report(job, rows, loaded.schema, trained, clock), job.paths.output_data)
-            path = save_model(trained.booster, loaded.schema, job.paths.model)
+            write_importance(
+                trained.booster,
+                loaded.schema,
+                job.paths.output_data,
+                linear=job.parameters.settings.booster == "gblinear",
+            )
+            staged = stage_model(trained.booster, loaded.schema, job.paths.model)
+    rows = {name: kept.rows for name, kept in loaded.channels.items()}
+    write_report(logbook.final_report(job, rows, loaded.schema, trained, clock), job.paths.output_data)
+    path = publish_model(staged)
     log(clock.summary())
     link.succeeded(logbook.closing_line(trained, path))
 
 
 @contextmanager
 def _scratch_folder(job: Job, link: Link) -> Iterator[Path]:
-    """Make a folder for what does not stay in memory, on the volume with most free space, and remove it at the end."""
+    """Make a folder for what does not stay in memory, on the volume with most room; remove it after."""
     chosen = job.parameters.settings.spool_dir
     places = [Path(chosen)] if chosen else [Path(tempfile.gettempdir()), job.paths.base]
     place = max((place for place in places if _writable(place)), key=free_bytes, default=places[0])
@@ -114,7 +123,9 @@ def _load(job: Job, place: Place, scratch: Path) -> Loaded:
             break
     mistakes.raise_any()
     if schema is None or not channels["train"].rows:
-        raise UserError("the train channel holds no rows: check its S3 address, and invalid_label if that is 'drop'.")
+        raise UserError(
+            "the train channel holds no rows: check its S3 address, and invalid_label if that is 'drop'."
+        )
     for name, kept in channels.items():
         columns = f" and {len(schema.names)} columns" if name == "train" else ""
         log(f"{name.capitalize()} matrix has {kept.rows} rows{columns}")
@@ -124,8 +135,7 @@ def _load(job: Job, place: Place, scratch: Path) -> Loaded:
 
 
 def _labels(loaded: Loaded) -> dict[str, Labels]:
-    from types import SimpleNamespace as N
-    return {name: N(lowest=k.summary.label_min, highest=k.summary.label_max, whole=k.summary.whole, different=k.summary.labels) for name, k in loaded.channels.items() if k.summary.label_min is not None}
+    return {name: kept.summary.label for name, kept in loaded.channels.items() if kept.summary.label}
 
 
 def _plan(job: Job, loaded: Loaded) -> Plan:
@@ -167,8 +177,19 @@ def _matrices(job: Job, place: Place, loaded: Loaded, plan: Plan, scratch: Path)
     return matrices
 
 
-def _evals(job: Job, matrices: Mapping[str, xgb.DMatrix]) -> dict[str, xgb.DMatrix]:
-    return {name: matrix for name, matrix in matrices.items() if name != "train" or job.parameters.settings.eval_train}
+def _evaluator(
+    job: Job, loaded: Loaded, classes: int | None, matrices: Mapping[str, xgb.DMatrix]
+) -> Evaluator:
+    settings, metrics = job.parameters.settings, job.parameters.metrics
+    labels = loaded.channels["train"].summary.label
+    own = OwnMetrics(
+        settings.objective or DEFAULT_OBJECTIVE,
+        [metric.base for metric in metrics if metric.own],
+        classes or 2,
+        centre=(labels.lowest + labels.highest) / 2 if labels else 0.0,
+    )
+    seen = {name: matrix for name, matrix in matrices.items() if name != "train" or settings.eval_train}
+    return Evaluator(metrics, own, seen)
 
 
 def _recipe(job: Job, place: Place, schema: Schema, classes: int | None) -> Recipe:
@@ -184,5 +205,4 @@ def _recipe(job: Job, place: Place, schema: Schema, classes: int | None) -> Reci
             settings.early_stopping_rounds, watched.name, "validation", maximise=watched.maximised
         )
         log(early_stopping.describe())
-    metrics = tuple(metric.name for metric in job.parameters.metrics)
-    return Recipe(parameters, metrics, settings.num_round, early_stopping)
+    return Recipe(parameters, settings.num_round, early_stopping)

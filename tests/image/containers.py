@@ -21,6 +21,18 @@ type Variant = Literal["cpu", "gpu"]
 DOCKER = os.environ.get("DOCKER", "docker")
 LABEL = "smxgb.test"
 
+NOTEBOOK = {
+    "objective": "reg:linear",
+    "silent": "0",
+    "num_round": "50",
+    "max_depth": "5",
+    "eta": "0.2",
+    "gamma": "4",
+    "min_child_weight": "6",
+    "subsample": "0.7",
+}
+"""The settings of AWS's abalone notebook."""
+
 
 def image(variant: Variant) -> str:
     """Return the image's name, as `scripts/build` gives it."""

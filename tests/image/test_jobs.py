@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import re
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
 import pytest
-from tests.image.containers import docker, image, learned, start
-from tests.opt_ml import csv, parquet, write_opt_ml
+from pyarrow.csv import WriteOptions, write_csv
+from tests.image.containers import LABEL, NOTEBOOK, docker, image, learned, start
+from tests.opt_ml import Source, csv, parquet, write_opt_ml
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,19 +21,17 @@ if TYPE_CHECKING:
 
 TMP = ("--tmpfs", "/tmp")  # noqa: S108 - a folder in the container
 
+NO_HEADER = WriteOptions(include_header=False)
 SETTINGS = {"objective": "reg:squarederror", "num_round": 20, "max_depth": 4}
 
-NOTEBOOK = {
-    "objective": "reg:linear",
-    "silent": "0",
-    "num_round": "50",
-    "max_depth": "5",
-    "eta": "0.2",
-    "gamma": "4",
-    "min_child_weight": "6",
-    "subsample": "0.7",
-}
-"""The settings of AWS's abalone notebook."""
+
+@pytest.fixture(scope="module")
+def large() -> Source:
+    """Return 200,000 rows of 50 columns as CSV, 40 MB as float32."""
+    columns = np.random.default_rng(7).normal(size=(50, 200_000)).astype("float32")
+    buffer = io.BytesIO()
+    write_csv(pa.table(list(columns), names=[f"x{number}" for number in range(50)]), buffer, NO_HEADER)
+    return Source({"data.csv": buffer.getvalue()}, "text/csv")
 
 
 def test_csv_trains_a_model_and_nothing_else_stands_beside_it(train: Train, table: pd.DataFrame) -> None:
@@ -81,6 +84,13 @@ def test_missing_hyperparameters_are_the_users_mistake(train: Train, table: pd.D
     assert not outcome.models
 
 
+def test_without_a_mounted_tree_the_image_says_what_it_needs() -> None:
+    done = docker("run", "--rm", "--label", LABEL, image("cpu"), "train")
+    assert done.returncode == 2, done.stdout
+    assert "UserError: " in done.stdout
+    assert "num_round" in done.stdout
+
+
 def test_any_user_may_train_where_the_folders_are_his(train: Train, table: pd.DataFrame) -> None:
     outcome = train(
         "train",
@@ -107,14 +117,26 @@ def test_a_user_who_may_not_write_is_told_so(train: Train, table: pd.DataFrame) 
     [
         pytest.param(("--network", "none"), id="without a network"),
         pytest.param(("--read-only", *TMP), id="on a read-only root"),
+        pytest.param(("--read-only",), id="on a read-only root without a temporary folder"),
         pytest.param(("--read-only", *TMP, "--network", "none", "--cap-drop", "ALL"), id="all together"),
-        pytest.param(("--cpus", "1"), id="on one processor"),
     ],
 )
 def test_a_confined_container_trains(train: Train, table: pd.DataFrame, options: tuple[str, ...]) -> None:
     outcome = train("train", options=options, hyperparameters=SETTINGS, channels={"train": csv(table)})
     assert outcome.code == 0, outcome.log
     assert learned(outcome, table)
+
+
+def test_the_limits_of_the_container_are_the_jobs(train: Train, table: pd.DataFrame) -> None:
+    outcome = train(
+        "train",
+        options=("--cpus", "1", "--memory", "600m"),
+        hyperparameters=SETTINGS,
+        channels={"train": table},
+    )
+    assert outcome.code == 0, outcome.log
+    assert "Threads: 1." in outcome.log
+    assert re.search(r"Memory: \d+ MiB free of 600 MiB", outcome.log)
 
 
 def test_docker_stop_ends_the_job_promptly_and_without_a_model(tmp_path: Path, table: pd.DataFrame) -> None:
@@ -142,6 +164,31 @@ def test_a_job_that_the_kernel_kills_for_memory_is_explained(train: Train, table
     assert outcome.failure is not None
     assert outcome.failure.startswith("PlatformError: out of memory: the kernel killed the work")
     assert "48 MiB" in outcome.failure
+    assert not outcome.models
+
+
+def test_a_job_killed_while_it_reads_says_so(train: Train, large: Source) -> None:
+    outcome = train(
+        "train",
+        options=("--memory", "96m", "--memory-swap", "96m"),
+        hyperparameters=SETTINGS,
+        channels={"train": large},
+    )
+    assert outcome.code == 3, outcome.log
+    assert outcome.failure is not None
+    assert "the kernel killed the work in phase load" in outcome.failure
+
+
+def test_a_job_that_does_not_fit_is_refused_with_the_numbers(train: Train, large: Source) -> None:
+    outcome = train(
+        "train",
+        options=("--memory", "200m", "--memory-swap", "200m"),
+        hyperparameters=SETTINGS,
+        channels={"train": large},
+    )
+    assert outcome.code == 2, outcome.log
+    assert outcome.failure is not None
+    assert re.search(r"UserError: .* needs about \d+ MiB of memory and \d+ MiB are free", outcome.failure)
     assert not outcome.models
 
 
@@ -173,7 +220,7 @@ def test_a_spool_folder_too_small_is_explained(train: Train, table: pd.DataFrame
 
 
 def test_serve_says_in_one_sentence_that_it_is_not_there() -> None:
-    done = docker("run", "--rm", image("cpu"), "serve")
+    done = docker("run", "--rm", "--label", LABEL, image("cpu"), "serve")
     assert done.returncode == 1
     assert len(done.stdout.strip().splitlines()) == 1
     assert "Traceback" not in done.stdout

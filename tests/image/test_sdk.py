@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
-from tests.image.containers import image, learned
+from tests.image.containers import NOTEBOOK, image, learned
 from tests.image.environments import python_of
 from tests.opt_ml import Outcome, Source, csv, parquet
 
@@ -99,11 +99,15 @@ def unpack(archive: Path) -> dict[str, bytes]:
         }
 
 
-@pytest.mark.parametrize("write", [csv, parquet])
+@pytest.mark.parametrize(("write", "settings"), [(csv, NOTEBOOK), (parquet, SETTINGS)])
 def test_the_sdk_gets_a_model_that_predicts(
-    sdk: Sdk, write: Callable[[pd.DataFrame], Source], tmp_path: Path, table: pd.DataFrame
+    sdk: Sdk,
+    write: Callable[[pd.DataFrame], Source],
+    settings: dict[str, object],
+    tmp_path: Path,
+    table: pd.DataFrame,
 ) -> None:
-    ran = run_with(sdk, tmp_path, SETTINGS, {"train": write(table), "validation": write(table[:500])})
+    ran = run_with(sdk, tmp_path, settings, {"train": write(table), "validation": write(table[:500])})
     assert ran.code == 0, ran.log
     assert list(ran.archives["model.tar.gz"]) == ["xgboost-model"]
     assert learned(ran.outcome(), table)

@@ -25,6 +25,7 @@ numpy.save(sys.argv[3], booster.predict(xgboost.DMatrix(rows, feature_names=boos
 """
 
 
+@pytest.mark.filterwarnings("ignore:.*`booster=:UserWarning")
 @pytest.mark.parametrize(
     "settings",
     [

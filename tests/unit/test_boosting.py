@@ -9,7 +9,12 @@ import xgboost as xgb
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_diabetes
-from smxgb.boosting import EarlyStopping, Recipe, boost, evaluation_line, fixed_point, parse_evaluation
+from sklearn.metrics import accuracy_score
+
+from smxgb.boosting import EarlyStopping, Recipe, boost, evaluation_line, fixed_point
+from smxgb.evaluation import Evaluator, parse_evaluation
+from smxgb.metrics import Objective, parse_metric
+from smxgb.own_metrics import OwnMetrics
 
 HPO_REGEX = r".*\[[0-9]+\].*#011validation-mae:(\S+)"
 
@@ -19,6 +24,15 @@ def diabetes() -> tuple[xgb.DMatrix, xgb.DMatrix]:
     return xgb.DMatrix(x[:300], y[:300]), xgb.DMatrix(x[300:], y[300:])
 
 
+def evaluator(
+    texts: list[str], objective: Objective = "reg:squarederror", **matrices: xgb.DMatrix
+) -> Evaluator:
+    metrics = [parse_metric(text) for text in texts]
+    return Evaluator(
+        metrics, OwnMetrics(objective, [metric.base for metric in metrics if metric.own]), matrices
+    )
+
+
 def trees(booster: xgb.Booster) -> list[str]:
     return booster.get_dump(with_stats=True)
 
@@ -26,15 +40,16 @@ def trees(booster: xgb.Booster) -> list[str]:
 def test_the_loop_gives_the_trees_of_xgboost_train() -> None:
     train, _ = diabetes()
     parameters = {"max_depth": 3, "subsample": 0.7, "seed": 4, "nthread": 2}
-    ours = boost(Recipe(parameters, ["rmse"], 8), train, {"train": train}, lambda _: None)
+    ours = boost(Recipe(parameters, 8), train, evaluator(["rmse"], train=train), lambda _: None)
     assert trees(ours.booster) == trees(xgb.train(parameters, train, 8))
 
 
 def test_each_round_says_one_line_with_data_sets_then_metrics_in_order() -> None:
     train, validation = diabetes()
     lines: list[str] = []
-    recipe = Recipe({"max_depth": 2, "nthread": 2}, ["rmse", "mae"], 3)
-    done = boost(recipe, train, {"train": train, "validation": validation}, lines.append)
+    recipe = Recipe({"max_depth": 2, "nthread": 2}, 3)
+    seen = evaluator(["rmse", "mae"], train=train, validation=validation)
+    done = boost(recipe, train, seen, lines.append)
     number = r"\d+\.\d{5,12}"
     pattern = rf"\[(\d)\]\ttrain-rmse:{number}\ttrain-mae:{number}\tvalidation-rmse:{number}\tvalidation-mae:{number}"
     assert [re.fullmatch(pattern, line)[1] for line in lines] == ["0", "1", "2"]  # type: ignore[index]
@@ -47,8 +62,8 @@ def test_a_metric_keeps_the_name_it_was_asked_by() -> None:
     x, y = load_breast_cancer(return_X_y=True)
     train = xgb.DMatrix(x, y)
     lines: list[str] = []
-    recipe = Recipe({"objective": "binary:logistic", "nthread": 2}, ["error@0.5", "logloss"], 1)
-    boost(recipe, train, {"train": train}, lines.append)
+    recipe = Recipe({"objective": "binary:logistic", "nthread": 2}, 1)
+    boost(recipe, train, evaluator(["error@0.5", "logloss"], train=train), lines.append)
     assert "\ttrain-error@0.5:" in lines[0]
 
 
@@ -63,7 +78,9 @@ def test_early_stopping_leaves_the_model_of_the_best_round(booster: str) -> None
         parameters |= {"updater": "coord_descent", "eta": 1.0, "lambda": 0.0}
     rule = EarlyStopping(3, "rmse", "validation", maximise=False)
     lines: list[str] = []
-    done = boost(Recipe(parameters, ["rmse"], 60, rule), train, {"validation": validation}, lines.append)
+    done = boost(
+        Recipe(parameters, 60, rule), train, evaluator(["rmse"], validation=validation), lines.append
+    )
     values = done.history["validation"]["rmse"]
     assert done.best_round == int(np.argmin(values))
     assert done.rounds == len(lines) == min(60, done.best_round + 4)
@@ -75,8 +92,8 @@ def test_early_stopping_follows_a_metric_that_is_to_grow() -> None:
     x, y = load_breast_cancer(return_X_y=True)
     train, validation = xgb.DMatrix(x[:400], y[:400]), xgb.DMatrix(x[400:], y[400:])
     rule = EarlyStopping(2, "auc", "validation", maximise=True)
-    recipe = Recipe({"objective": "binary:logistic", "nthread": 2}, ["logloss", "auc"], 50, rule)
-    done = boost(recipe, train, {"validation": validation}, lambda _: None)
+    recipe = Recipe({"objective": "binary:logistic", "nthread": 2}, 50, rule)
+    done = boost(recipe, train, evaluator(["logloss", "auc"], validation=validation), lambda _: None)
     assert done.best_score == max(done.history["validation"]["auc"])
 
 
@@ -119,3 +136,35 @@ def test_a_line_has_tabs_between_its_values() -> None:
 
 def test_values_are_read_from_xgboosts_line() -> None:
     assert parse_evaluation("[0]\ttrain-error@0.7:0.25\tvalidation-x-y:nan")[0] == 0.25
+
+
+def test_own_metrics_stand_where_they_were_asked_for() -> None:
+    x, y = load_breast_cancer(return_X_y=True)
+    train = xgb.DMatrix(x, y, weight=np.where(y == 1, 3.0, 1.0))
+    lines: list[str] = []
+    seen = evaluator(["accuracy", "logloss", "f1"], "binary:logistic", train=train)
+    done = boost(Recipe({"objective": "binary:logistic", "nthread": 2}, 2), train, seen, lines.append)
+    assert re.fullmatch(r"\[0\]\ttrain-accuracy:\S+\ttrain-logloss:\S+\ttrain-f1:\S+", lines[0])
+    predicted = done.booster.predict(train) > 0.5
+    expected = accuracy_score(y, predicted, sample_weight=train.get_weight())
+    assert done.history["train"]["accuracy"][-1] == pytest.approx(expected)
+
+
+def test_only_own_metrics_leave_no_default_metric() -> None:
+    train, _ = diabetes()
+    done = boost(Recipe({"nthread": 2}, 1), train, evaluator(["r2"], train=train), lambda _: None)
+    assert list(done.history["train"]) == ["r2"]
+
+
+# XGBoost warns of it too.
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_metric_that_is_never_defined_is_said_once_and_stops_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    x, y = load_breast_cancer(return_X_y=True)
+    train, validation = xgb.DMatrix(x, y), xgb.DMatrix(x[y == 1], y[y == 1])
+    rule = EarlyStopping(2, "auc", "validation", maximise=True)
+    recipe = Recipe({"objective": "binary:logistic", "nthread": 2}, 5, rule)
+    done = boost(recipe, train, evaluator(["auc"], validation=validation), lambda _: None)
+    assert (done.rounds, done.best_round) == (5, None)
+    assert capsys.readouterr().out.count("validation-auc is undefined (nan)") == 1

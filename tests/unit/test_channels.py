@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+
 from smxgb.channels import Channels, detect_content_type, find_channels, find_files
 from smxgb.errors import UserError
 
@@ -106,14 +107,24 @@ def test_what_is_not_data_is_skipped_and_named(tmp_path: Path) -> None:
     (folder / ".part.csv.crc").write_bytes(b"crc")
     files, skipped = find_files(folder)
     assert [file.path.name for file in files] == ["part.csv"]
-    assert skipped == (".ipynb_checkpoints/", ".part.csv.crc", "_SUCCESS (empty)", "empty.csv (empty)", "manifest.json")
+    assert skipped == (
+        ".ipynb_checkpoints/",
+        ".part.csv.crc",
+        "_SUCCESS (empty)",
+        "empty.csv (empty)",
+        "manifest.json",
+    )
 
 
 def test_files_in_deep_folders_are_found_in_a_fixed_order(tmp_path: Path) -> None:
     for place in ("b/2", "a/10", "a/9"):
         fill(tmp_path / place, same__csv=CSV)
     files, _ = find_files(tmp_path)
-    assert [str(file.path.relative_to(tmp_path)) for file in files] == ["a/10/same.csv", "a/9/same.csv", "b/2/same.csv"]
+    assert [str(file.path.relative_to(tmp_path)) for file in files] == [
+        "a/10/same.csv",
+        "a/9/same.csv",
+        "b/2/same.csv",
+    ]
 
 
 def test_a_link_that_leads_back_up_is_followed_once(tmp_path: Path) -> None:

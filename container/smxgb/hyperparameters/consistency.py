@@ -93,9 +93,9 @@ def _about_trees(settings: Hyperparameters) -> Iterator[Finding]:
             {"tree_method", "max_depth"},
             "max_depth=0 (no limit) does not go with tree_method=exact: set a depth, or use hist.",
         )
-    if exact and settings.sampling_method == "gradient_based":
+    if exact and settings.sampling_method == "gradient_based" and (settings.subsample or 1) < 1:
         yield _finding(
-            {"tree_method", "sampling_method"},
+            {"tree_method", "sampling_method", "subsample"},
             "sampling_method=gradient_based does not go with tree_method=exact: use tree_method=hist.",
         )
     if settings.multi_strategy == "multi_output_tree" and settings.tree_method in {"exact", "approx"}:

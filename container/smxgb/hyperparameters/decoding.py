@@ -16,7 +16,7 @@ _NULLS = {"", "null", "none"}
 _TRUE = {"true", "1", "1.0", "yes", "y", "on", "t"}
 _FALSE = {"false", "0", "0.0", "no", "n", "off", "f"}
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
 _BRACKETS = {"[": "]", "(": ")", "{": "}"}
 _QUOTE_LAYERS = 3
 _DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
@@ -80,11 +80,12 @@ def mapping(value: object) -> dict[str, object] | None:
 
 
 def delimiter(value: object) -> object:
-    """Return the character that stands between values, which may be a blank, by itself or by its name."""
+    """Return the character between values, which may be a blank, by itself or by its name; None if unset."""
     if not isinstance(value, str):
         return value
     bare = value.strip('"') if len(value) > 1 else value
-    return bare if len(bare) == 1 else _DELIMITERS.get(unquoted(value).lower(), unquoted(value).lower())
+    word = bare.strip().lower()
+    return bare if len(bare) == 1 else None if word in _NULLS else _DELIMITERS.get(word, word)
 
 
 def _one_of(value: object, members: list[Any]) -> object:

@@ -9,28 +9,19 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from smxgb.errors import Mistakes, UserError
+from smxgb.errors import Mistakes
 from smxgb.hyperparameters import consistency, upstream
 from smxgb.hyperparameters.declaration import OBSOLETE, Hyperparameters, name_of, trait_of
 from smxgb.hyperparameters.decoding import decode, delimiter, is_unset, unquoted
 from smxgb.hyperparameters.description import allowed, choices
-from smxgb.metrics import (
-    RANKING_CUT,
-    Metric,
-    default_metric,
-    kind_of,
-    merged_metrics,
-    monitored_metric,
-    parse_metric,
-    unfit_reason,
-)
+from smxgb.hyperparameters.evaluation import choose_metrics
+from smxgb.metrics import Metric, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 _SHOWN = 60
 _GPU = re.compile(r"(gpu|cuda)(:[0-9]+)?")
-_DATA_SET = re.compile(r"(train|validation)[:-]", re.IGNORECASE)
 _SCRIPT_MODE = "sagemaker_"
 _FOREIGN = {
     "n_estimators": "num_round",
@@ -89,10 +80,11 @@ def parse(raw: Mapping[str, object]) -> Parsed:
     for fields, text in consistency.conflicts(settings):
         if not fields & draft.bad:
             draft.mistakes.add(text)
-    metrics, monitored = _metrics(draft, settings)
+    evaluation = choose_metrics(settings, draft.mistakes, objective_known="objective" not in draft.bad)
     extra = _passed_through(draft, settings)
     draft.mistakes.raise_any()
-    return Parsed(settings, extra, metrics, monitored, tuple(draft.notes), draft.script_mode)
+    notes = (*draft.notes, *evaluation.notes)
+    return Parsed(settings, extra, evaluation.metrics, evaluation.monitored, notes, draft.script_mode)
 
 
 def booster_params(parsed: Parsed) -> dict[str, object]:
@@ -123,8 +115,9 @@ def _sort(draft: _Draft, by_name: Mapping[str, str], name: str, value: object) -
         draft.obsolete[name] = value
     elif name not in by_name:
         draft.unknown[name] = value
-    elif name == "csv_delimiter" and isinstance(value, str) and value:
-        _take(draft, name, name, value, delimiter(value))
+    elif name == "csv_delimiter":
+        if (character := delimiter(value)) is not None:
+            _take(draft, name, name, value, character)
     elif not is_unset(value):
         field_name = by_name[name]
         annotation = Hyperparameters.model_fields[field_name].annotation
@@ -147,6 +140,9 @@ def _modernise(draft: _Draft) -> None:
     if _word(values.get("objective")) == "reg:linear":
         values["objective"] = "reg:squarederror"
         notes.append("objective=reg:linear is an old name: taken as reg:squarederror.")
+    if "objective" not in values and "num_class" in values:
+        values["objective"] = "multi:softmax"
+        notes.append("objective is not set: num_class makes it multi:softmax, as in XGBoost itself.")
     if _word(values.get("tree_method")) == "gpu_hist":
         values["tree_method"] = "hist"
         wanted = values.setdefault("device", "cuda")
@@ -221,65 +217,6 @@ def _check_availability(draft: _Draft, settings: Hyperparameters) -> None:
             shown = "unset" if default is None else "none" if default == () else str(default).lower()
             cure = f"leave it out (the default is {shown})"
             draft.mistakes.add(f"{draft.shown[field_name]} is not available in this version: {cure}.")
-
-
-def _metrics(draft: _Draft, settings: Hyperparameters) -> tuple[tuple[Metric, ...], Metric]:
-    """Return the metrics of the log and the one that early stopping watches."""
-    objective = settings.objective or consistency.DEFAULT_OBJECTIVE
-    power = settings.tweedie_variance_power
-    cut = settings.lambdarank_num_pair_per_sample or RANKING_CUT
-    default = default_metric(
-        objective,
-        tweedie_power=power,
-        ranking_cut=None if settings.lambdarank_pair_method == "mean" else cut,
-    )
-
-    def read(name: str, text: str) -> Metric | None:
-        try:
-            metric = parse_metric(text, tweedie_power=power)
-        except UserError as error:
-            draft.mistakes.add(f"{name}: {error.mistakes[0]}")
-            return None
-        reason = None if "objective" in draft.bad else _unfit(metric, settings)
-        if reason:
-            draft.mistakes.add(f"{name}: {reason}")
-        return metric
-
-    asked = [metric for text in settings.eval_metric if (metric := read("eval_metric", text))]
-    tuning = _tuning_metric(draft, settings.tuning_metric, read) if settings.tuning_metric else None
-    watched = settings.early_stopping_metric
-    monitored = read("early_stopping_metric", _without_data_set(watched)) if watched else None
-    if monitored:
-        return merged_metrics([*asked, *([tuning] if tuning else [])], monitored, default), monitored
-    return merged_metrics(asked, tuning, default), monitored_metric(asked, tuning, default)
-
-
-def _unfit(metric: Metric, settings: Hyperparameters) -> str | None:
-    needed = {"quantile": "quantile_alpha", "expectile": "expectile_alpha"}.get(metric.base)
-    if needed and not getattr(settings, needed):
-        return f"metric {metric.name} needs {needed}: set it, or leave the metric out."
-    return unfit_reason(metric, settings.objective or consistency.DEFAULT_OBJECTIVE)
-
-
-def _tuning_metric(draft: _Draft, text: str, read: Callable[[str, str], Metric | None]) -> Metric | None:
-    """Return the metric of `_tuning_objective_metric`, which need not be one of ours.
-
-    A tuner with metric definitions of its own may give any name to what it reads from the log.
-    """
-    if _DATA_SET.match(text):
-        return read("_tuning_objective_metric", _without_data_set(text))
-    try:
-        return parse_metric(text, tweedie_power=None)
-    except UserError:
-        draft.notes.append(
-            f"_tuning_objective_metric={_shown(text)} is no metric of this container: the tuner's own metric "
-            "definition must find it in the log."
-        )
-        return None
-
-
-def _without_data_set(text: str) -> str:
-    return _DATA_SET.sub("", text.strip())
 
 
 def _passed_through(draft: _Draft, settings: Hyperparameters) -> dict[str, object]:

@@ -33,21 +33,22 @@ class Reader(Protocol):
         """
 
     def expected_rows(self) -> int:
-        """Return about how many rows the files hold: exact for Parquet, judged by its first records for text."""
+        """Return about how many rows there are: exact for Parquet, judged by the first records for text."""
 
     def batches(self, schema: Schema) -> Iterator[Batch]:
         """Yield all rows, in the order of files and rows, with the columns of `schema`.
 
-        A schema without names asks for the labels, weights and other such columns alone. Nothing is yielded if
-        there are no rows. Raises UserError naming file, line or row, column and value of what can't be trained on.
+        A schema without names asks for the labels, weights and other such columns alone. Nothing is yielded
+        if there are no rows. Raises UserError naming file, line or row, column and value of what can't be
+        trained on.
         """
 
 
 def open_reader(channel: Channel, settings: DataSettings, *, threads: int, like: Schema | None) -> Reader:
     """Return the reader of a channel; no file is opened yet.
 
-    `like` is the schema of `train` when another channel is read. Raises UserError for a content type that can't
-    be read yet.
+    `like` is the schema of `train` when another channel is read. Raises UserError for a content type that
+    can't be read yet.
     """
     place = READERS.get(channel.content_type)
     if place is None:

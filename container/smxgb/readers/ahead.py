@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def ahead[T](items: Iterator[T]) -> Iterator[T]:
-    """Yield `items`, always fetching the next one in a thread: for sources that wait on a disk or a network."""
+    """Yield `items`, fetching the next one in a thread: for sources that wait on a disk or a network."""
     end = object()
     with ThreadPoolExecutor(1, thread_name_prefix="read-ahead") as thread:
         coming = thread.submit(next, items, end)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,12 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
+from smxgb.progress import log
 from smxgb.readers.ahead import ahead
 from smxgb.readers.columns import aligned, assigned, schema_of, unweighted
-from smxgb.readers.csv_blocks import Block, line_end, read_blocks
+from smxgb.readers.csv_blocks import Block, block_size, line_end, read_blocks
 from smxgb.readers.csv_cells import Cells
 from smxgb.readers.csv_dialect import Head, check_text, find_delimiter, read_head
-from smxgb.readers.rows import Part, merged, shown_file
+from smxgb.readers.rows import Part, merged, shown_file, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,17 +24,15 @@ if TYPE_CHECKING:
     from smxgb.channels import Channel
     from smxgb.job import DataSettings
 
-_LOG = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True)
 class _Start:
-    """What a channel's first file decides for all: the delimiter and where the columns are."""
+    """What the first file with a record decides for all: the delimiter and where the columns are."""
 
     delimiter: str
     source: str
     layout: Layout
-    bytes_per_row: float
+    record_bytes: float
 
 
 class CsvReader:
@@ -52,58 +50,61 @@ class CsvReader:
 
     def schema(self) -> Schema:
         """Return the features, from the beginning of the first file that has a record."""
-        return self._like or schema_of(self._start.layout)
+        layout = self._start.layout
+        return self._like or schema_of(layout)
 
     def expected_rows(self) -> int:
         """Return about how many rows there are, from the length of the first file's first lines."""
-        return round(sum(file.size for file in self._channel.files) / self._start.bytes_per_row)
+        return round(sum(file.size for file in self._channel.files) / self._start.record_bytes)
 
     def batches(self, schema: Schema) -> Iterator[Batch]:
         """Yield all rows with the columns of `schema`."""
         roles = tuple(role for role, _ in self._start.layout.roles)
-        yield from merged(self._parts(with_features=bool(schema.names)), roles, schema.names)
+        parts = told(self._parts(with_features=bool(schema.names)), self._channel, self._start.layout)
+        return merged(parts, roles, schema.names)
 
     @cached_property
     def _start(self) -> _Start:
         for file in self._channel.files:
             source = shown_file(self._channel, file)
-            first = next(read_blocks(file.path, source), None)
+            chosen = self._settings.delimiter
+            first = next(read_blocks(file.path, source, "," if chosen == "auto" else chosen), None)
             if first is None:
                 continue
             check_text(first.data, source)
-            delimiter = self._settings.delimiter
-            if delimiter == "auto":
-                delimiter = find_delimiter(first.data)
+            delimiter = find_delimiter(first.data) if chosen == "auto" else chosen
             head = read_head(first.data, delimiter, self._settings.header, source)
-            if head is not None:
-                layout = self._first_layout(head, source)
-                self._log_start(source, delimiter, head)
-                return _Start(delimiter, source, layout, _bytes_per_row(first.data))
-        raise UserError(f"channel {self._channel.name}: no file holds a record.")
+            if head is None:
+                continue
+            layout = self._first_layout(head, source)
+            header = "a" if head.names else "no"
+            log(f"{source}: delimiter {delimiter!r}, {header} header, {head.width} columns.")
+            lines = max(1, first.data.count(line_end(first.data)))
+            return _Start(delimiter, source, layout, len(first.data) / lines)
+        raise UserError(f"channel {self._channel.name}: none of its files holds a record.")
 
     def _first_layout(self, head: Head, source: str) -> Layout:
         if self._like is None or self._like.layout is None:
             layout = assigned(head.names, head.width, self._settings, source)
-            _check_named(head, layout, source)
+            used = {*layout.features, *(position for _, position in layout.roles)}
+            if head.unnamed and 0 in used:
+                raise UserError(
+                    f"{source}: the first column has no name, as in a table that pandas saved with its "
+                    "index. Leave it out with drop_columns=0, or save the table with index=False."
+                )
             return layout
         expected = self._like.layout
-        weighted = "weight" in dict(expected.roles)
-        if self._settings.csv_weights and weighted and head.width == expected.width - 1:
-            _LOG.info("%s has one column fewer than train: its rows have no weights.", source)
+        if (
+            self._settings.csv_weights
+            and "weight" in dict(expected.roles)
+            and head.width == expected.width - 1
+        ):
+            log(f"{source} has one column fewer than train: its rows have no weights.")
             expected = unweighted(expected)
         return aligned(expected, head.names, head.width, source, "train")
 
-    def _log_start(self, source: str, delimiter: str, head: Head) -> None:
-        _LOG.info(
-            "%s: delimiter %r, %s, %d columns.",
-            source,
-            delimiter,
-            "header" if head.names else "no header",
-            head.width,
-        )
-
     def _parts(self, *, with_features: bool) -> Iterator[Part]:
-        """Yield the parsed blocks of all files in order, with a bounded number of them in work."""
+        """Yield the parsed blocks of all files in order, a bounded number of them being in work."""
         waiting: deque[Future[Part]] = deque()
         pool = ThreadPoolExecutor(self._threads, thread_name_prefix="csv")
         try:
@@ -118,9 +119,10 @@ class CsvReader:
 
     def _blocks(self, *, with_features: bool) -> Iterator[tuple[Cells, Block]]:
         start = self._start
+        size = block_size(start.record_bytes)
         for file in self._channel.files:
             source = shown_file(self._channel, file)
-            blocks = read_blocks(file.path, source, start.delimiter)
+            blocks = read_blocks(file.path, source, start.delimiter, size)
             first = next(blocks, None)
             if first is None:
                 continue
@@ -130,31 +132,11 @@ class CsvReader:
                 continue
             layout = aligned(start.layout, head.names, head.width, source, start.source)
             features = layout.features if with_features else ()
+            headless = head.names is None
             cells = Cells(
-                file.path,
-                source,
-                start.delimiter,
-                layout,
-                features,
-                self._settings,
-                head.start,
-                head.names is None,
+                file.path, source, start.delimiter, layout, features, self._settings, head.start, headless
             )
-            body = first.data[head.start :]
-            if body:
-                yield cells, Block(body, head.start)
+            if len(first.data) > head.start:
+                yield cells, Block(first.data[head.start :], head.start)
             for block in blocks:
                 yield cells, block
-
-
-def _bytes_per_row(data: bytes) -> float:
-    return len(data) / max(1, data.count(line_end(data) or b"\n"))
-
-
-def _check_named(head: Head, layout: Layout, source: str) -> None:
-    used = {*layout.features, *(position for _, position in layout.roles)}
-    if head.unnamed and head.unnamed[0] == 0 and 0 in used:
-        raise UserError(
-            f"{source}: the first column has no name, as in a table that pandas saved with its index. Leave it out "
-            f"with drop_columns=0, or save the table with index=False."
-        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
 
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BLOCK_BYTES = 1 << 20
-"""Small blocks stay in the caches and in buffers that the allocator has at hand: 8 MB ones parse at half the speed."""
+"""Small blocks stay in the caches and in buffers at hand: 8 MB ones parse at half the speed."""
+
+BLOCK_ROWS = 256
+"""Rows that a block of a very wide table has at least: each column of a block costs some microseconds."""
 
 LONGEST_RECORD = 64 << 20
 """A record beyond this is taken for a file that is no CSV, or for a quote that is never closed."""
@@ -27,8 +30,8 @@ class Block:
     offset: int
 
 
-def read_blocks(path: Path, source: str, delimiter: str | None = None) -> Iterator[Block]:
-    """Yield a file in blocks of about `BLOCK_BYTES`; only the last may end without a line end.
+def read_blocks(path: Path, source: str, delimiter: str, size: int = BLOCK_BYTES) -> Iterator[Block]:
+    """Yield a file in blocks of about `size` bytes; only the last may end without a line end.
 
     A line end inside a quoted field ends no record. Raises UserError for a record that is longer than
     `LONGEST_RECORD`.
@@ -36,37 +39,40 @@ def read_blocks(path: Path, source: str, delimiter: str | None = None) -> Iterat
     with path.open("rb", buffering=0) as file:
         held = b""
         offset = 0
-        newline = b""
-        while chunk := file.read(BLOCK_BYTES):
-            held += chunk
-            newline = newline or line_end(held)
-            end = _last_record_end(held, newline, delimiter) if newline else 0
+        while chunk := file.read(size):
+            held = held + chunk if held else chunk
+            end = _last_record_end(held, delimiter)
             if end:
                 yield Block(held[:end], offset)
                 offset += end
                 held = held[end:]
             elif len(held) > LONGEST_RECORD:
                 raise UserError(
-                    f"{source}, after byte {offset}: no record ends within {LONGEST_RECORD >> 20} MB. The file is not "
-                    f"CSV, or a quoted field is never closed."
+                    f"{source}, after byte {offset:,}: no record ends within {LONGEST_RECORD >> 20} MB. The "
+                    "file is not CSV, or a quoted field is never closed."
                 )
         if held:
             yield Block(held, offset)
 
 
+def block_size(record_bytes: float) -> int:
+    """Return the bytes of a block for records of this length."""
+    return int(min(max(BLOCK_BYTES, BLOCK_ROWS * record_bytes), LONGEST_RECORD))
+
+
 def line_end(data: bytes) -> bytes:
-    """Return what ends the lines: a line feed, or a carriage return where there is no line feed."""
-    return b"\n" if b"\n" in data else b"\r" if b"\r" in data else b""
+    """Return what ends the lines: a carriage return only where there is no line feed."""
+    return b"\r" if b"\n" not in data and b"\r" in data else b"\n"
 
 
-def open_quote(data: bytes, delimiter: str | None) -> int:
+def open_quote(data: bytes, delimiter: str) -> int:
     """Return where a quoted field begins that is not closed, or -1. `data` begins where a record begins."""
-    separators = re.escape(delimiter or ",\t;| ").encode()
-    fields = re.compile(rb"(?:^|(?<=[\r\n" + separators + rb']))"[^"]*+(?:""[^"]*+)*+("?)')
+    before = b"[\\r\\n" + re.escape(delimiter).encode() + b"]"
+    fields = re.compile(rb"(?:^|(?<=" + before + rb'))"[^"]*+(?:""[^"]*+)*+("?)')
     last = None
-    for last in fields.finditer(data):  # noqa: B007
+    for last in fields.finditer(data):  # noqa: B007 - only the last one is of interest
         pass
-    return last.start() if last is not None and not last.group(1) else -1
+    return -1 if last is None or last[1] else last.start()
 
 
 def lines_before(path: Path, offset: int) -> int:
@@ -76,14 +82,15 @@ def lines_before(path: Path, offset: int) -> int:
     with path.open("rb", buffering=0) as file:
         while offset > 0 and (chunk := file.read(min(BLOCK_BYTES, offset))):
             newline = newline or line_end(chunk)
-            count += chunk.count(newline) if newline else 0
+            count += chunk.count(newline)
             offset -= len(chunk)
     return count
 
 
-def _last_record_end(data: bytes, newline: bytes, delimiter: str | None) -> int:
+def _last_record_end(data: bytes, delimiter: str) -> int:
+    newline = line_end(data)
     end = data.rfind(newline) + 1
-    # An even number of quotes leaves none open; stray ones within a field are rare enough for the slow look.
+    # An even number of quotes leaves none open; stray ones inside a field are rare enough for the slow look.
     if not end or b'"' not in data or data.count(b'"', 0, end) % 2 == 0:
         return end
     quote = open_quote(data[:end], delimiter)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-import logging
 import re
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from smxgb.errors import UserError
+from smxgb.progress import log
+from smxgb.readers.csv_blocks import LONGEST_RECORD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,64 +22,70 @@ MISSING = frozenset({"", "NA", "NaN", "nan", "null", "NULL", "None", "N/A", "n/a
 SAMPLE = 50
 """Records that are looked at to find the delimiter."""
 
-PANDAS_WIDTH = 3
-"""From this width on, a first record 0, 1, 2, ... is suspected to be the header that pandas gives to an array."""
+COUNTED_WIDTH = 3
+"""From this width on, a first record 0, 1, 2, ... is suspected to be pandas' header of a plain array."""
 
-_BOM = b"\xef\xbb\xbf"
-_NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
-_LIBSVM = re.compile(r"\S+([ \t]+\d+:\S+)+\s*")
-_FOREIGN = {
-    b"PAR1": "is a Parquet file: give the channel the content type application/x-parquet",
+BOM = b"\xef\xbb\xbf"
+NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
+LIBSVM = re.compile(r"\S+([ \t]+\d+:\S+)+\s*")
+FOREIGN = {
+    b"PAR1": "is a Parquet file: give its channel the content type application/x-parquet",
     b"\x1f\x8b": "is compressed with gzip, which is not read yet: decompress it",
     b"BZh": "is compressed with bzip2, which is not read yet: decompress it",
     b"\x28\xb5\x2f\xfd": "is compressed with zstd, which is not read yet: decompress it",
-    b"PK\x03\x04": "is a zip archive or an Excel workbook, which is not read: write it as CSV",
+    b"PK\x03\x04": "is a zip archive or an Excel workbook: write it as CSV",
     b"\xff\xfe": "is written in UTF-16: write it in UTF-8",
     b"\xfe\xff": "is written in UTF-16: write it in UTF-8",
 }
-_LOG = logging.getLogger(__name__)
+"""First bytes of files that are no CSV."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """The beginning of a file: its names, if it has a header, its width, and the byte where its data begin."""
+    """The beginning of a file: its names, if it has a header, its width, and the byte where its data begin.
+
+    `unnamed` says that the header has no name for the first column.
+    """
 
     names: tuple[str, ...] | None
-    unnamed: tuple[int, ...]
     width: int
     start: int
+    unnamed: bool = False
 
 
 def check_text(data: bytes, source: str) -> None:
     """Raise UserError if a file's first bytes are not those of a CSV file."""
-    for magic, complaint in _FOREIGN.items():
+    for magic, complaint in FOREIGN.items():
         if data.startswith(magic):
             raise UserError(f"{source} {complaint}.")
     if b"\0" in data[:4096]:
         raise UserError(f"{source} is not CSV: it holds bytes that are no text.")
-    line = data.removeprefix(_BOM).lstrip(b"\r\n")[:1000].split(b"\n", 1)[0].decode(errors="replace")
-    if _LIBSVM.fullmatch(line):
+    line = data.removeprefix(BOM).lstrip(b"\r\n")[:1000].split(b"\n", 1)[0].decode(errors="replace")
+    if LIBSVM.fullmatch(line):
         raise UserError(
-            f"{source} looks like libsvm, not CSV: its first line is {line[:40]!r}. Give the channel the content type "
-            f"text/libsvm."
+            f"{source} is libsvm, not CSV (its first line is {line[:40]!r}): give its channel the content "
+            "type text/libsvm."
         )
 
 
 def find_delimiter(data: bytes) -> str:
     """Return the delimiter of the file that begins with `data`.
 
-    It is a comma if the first data record has one, else the one of tab, semicolon, pipe and space that splits the
-    first records into a constant number of cells; else a comma, for a file of one column.
+    It is a comma if the first data record has one, else the one of tab, semicolon, pipe and space that splits
+    the first records into a constant number of cells with numbers; else a comma, for a file of one column.
     """
-    rows = list(islice(_records(data, ","), SAMPLE))
-    if len(rows[1 if len(rows) > 1 else 0]) > 1:
+    rows = _first_records(data, ",", SAMPLE)
+    if rows and len(rows[1 if len(rows) > 1 else 0]) > 1:
         return ","
     for delimiter in "\t;| ":
-        rows = list(islice(_records(data, delimiter), SAMPLE))
-        body = rows[1:] or rows
-        needed = all if delimiter == " " else any
-        constant = len(rows[0]) > 1 and len({len(row) for row in rows}) == 1
-        if constant and all(needed(kind(cell) != "text" for cell in row) for row in body):
+        rows = _first_records(data, delimiter, SAMPLE)
+        enough = all if delimiter == " " else any
+        if (
+            rows
+            and len(rows[0]) > 1
+            and len({len(row) for row in rows}) == 1
+            and all(enough(kind(cell) != "text" for cell in row) for row in rows[1:] or rows)
+        ):
             return delimiter
     return ","
 
@@ -90,34 +97,32 @@ def read_head(
 
     Raises UserError for names that are not UTF-8.
     """
-    body = data.removeprefix(_BOM)
-    body = body.lstrip(b"\r\n")
-    skipped = len(data) - len(body)
-    rows = list(islice(_records(data, delimiter), 2))
+    rows = _first_records(data, delimiter, 2)
     if not rows:
         return None
+    body = data.removeprefix(BOM).lstrip(b"\r\n")
+    start = len(data) - len(body)
     if header == "false" or (header == "auto" and not is_header(rows)):
-        _warn_of_counted_names(rows[0], header, source)
-        return Head(None, (), len(rows[0]), skipped)
+        if header == "auto":
+            _warn_of_counted_names(rows[0], source)
+        return Head(None, len(rows[0]), start)
     length = _first_record_bytes(body, delimiter)
     try:
         body[:length].decode()
     except UnicodeDecodeError as error:
         raise UserError(
-            f"{source}: the header is not UTF-8 (byte {skipped + error.start}): write the file in UTF-8."
+            f"{source}: the header is not UTF-8 (byte {start + error.start}): write the file in UTF-8."
         ) from None
-    names = [name.strip() for name in rows[0]]
-    unnamed = tuple(index for index, name in enumerate(names) if not name)
-    for index in unnamed:
-        names[index] = f"Unnamed: {index}"
-    return Head(tuple(names), unnamed, len(names), skipped + length)
+    # pandas gives such a column this name too.
+    names = tuple(name.strip() or f"Unnamed: {index}" for index, name in enumerate(rows[0]))
+    return Head(names, len(names), start + length, not rows[0][0].strip())
 
 
 def is_header(rows: list[list[str]]) -> bool:
     """Tell whether the first of a file's first records is a header.
 
-    It is one if some column has text there and a number in the second record, or, without a second record, if it
-    has text and no number.
+    It is one if some column has text there and a number in the second record, or, without a second record, if
+    it has text and no number.
     """
     first = [kind(cell) for cell in rows[0]]
     if len(rows) == 1:
@@ -130,11 +135,12 @@ def kind(cell: str) -> Literal["missing", "number", "text"]:
     cell = cell.strip()
     if cell in MISSING:
         return "missing"
-    return "number" if _NUMBER.fullmatch(cell) else "text"
+    return "number" if NUMBER.fullmatch(cell) else "text"
 
 
 def numbered_records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the records of a text that are not blank, each with the number of lines before it."""
+    csv.field_size_limit(LONGEST_RECORD)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     before = 0
     for row in rows:
@@ -143,20 +149,18 @@ def numbered_records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]
         before = rows.line_num
 
 
-def _records(data: bytes, delimiter: str) -> Iterator[list[str]]:
-    text = data.removeprefix(_BOM).decode(errors="replace")
-    return (row for _, row in numbered_records(text, delimiter))
+def _first_records(data: bytes, delimiter: str, count: int) -> list[list[str]]:
+    text = data.removeprefix(BOM).decode(errors="replace")
+    return [row for _, row in islice(numbered_records(text, delimiter), count)]
 
 
 def _first_record_bytes(body: bytes, delimiter: str) -> int:
-    lines = io.StringIO(body.decode(errors="surrogateescape"), newline="")
+    text = body.decode(errors="surrogateescape")
+    lines = io.StringIO(text, newline="")
     next(csv.reader(lines, delimiter=delimiter))
-    return len(body.decode(errors="surrogateescape")[: lines.tell()].encode(errors="surrogateescape"))
+    return len(text[: lines.tell()].encode(errors="surrogateescape"))
 
 
-def _warn_of_counted_names(row: list[str], header: str, source: str) -> None:
-    if header == "auto" and len(row) >= PANDAS_WIDTH and row == [str(index) for index in range(len(row))]:
-        _LOG.warning(
-            "%s: the first record is 0, 1, 2, ...: it is read as data; if it is a header, set csv_header=true.",
-            source,
-        )
+def _warn_of_counted_names(row: list[str], source: str) -> None:
+    if len(row) >= COUNTED_WIDTH and row == [str(index) for index in range(len(row))]:
+        log(f"{source}: its first record 0, 1, 2, ... is read as data; csv_header=true makes it a header.")

@@ -1,9 +1,7 @@
-"""Parquet channels: row groups of their files as batches."""
+"""Parquet channels: the row groups of their files as batches."""
 
 from __future__ import annotations
 
-import json
-import logging
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,34 +11,37 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from smxgb.batch import ROWS
+from smxgb.batch import rows_of_batch
 from smxgb.errors import Mistakes, UserError
-from smxgb.readers.columns import aligned, assigned, check_names, schema_of, shown
-from smxgb.readers.rows import Fault, Part, clean, merged, shown_file
+from smxgb.progress import log
+from smxgb.readers.columns import aligned, assigned, schema_of, shown
+from smxgb.readers.parquet_types import check_types, numbers, saved_index
+from smxgb.readers.rows import Fault, Part, clean, merged, shown_file, told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from smxgb.batch import Batch, Layout, Schema
+    from smxgb.batch import Batch, Layout, Role, Schema
     from smxgb.channels import Channel, DataFile
     from smxgb.job import DataSettings
 
 BUFFER_BYTES = 1 << 16
-"""Bytes read at a time from each column; without it a whole row group is held before its first row comes."""
+"""Bytes read at a time from each column; else a whole row group is held before its first row comes."""
 
 MAGIC = b"PAR1"
-_LOG = logging.getLogger(__name__)
+"""The first and last bytes of a Parquet file (its format's specification)."""
 
 
 @dataclass(frozen=True)
 class _Table:
-    """One file: its columns without a saved pandas index."""
+    """One file: its columns, without an index that pandas saved, and how many rows it has."""
 
     file: DataFile
     source: str
     names: tuple[str, ...]
     types: tuple[pa.DataType, ...]
     rows: int
+    index: frozenset[str]
 
 
 class ParquetReader:
@@ -53,6 +54,7 @@ class ParquetReader:
         self._settings = settings
         self._threads = threads
         self._like = like
+        self._told = False
 
     @property
     def cheap_to_repeat(self) -> bool:
@@ -64,30 +66,51 @@ class ParquetReader:
         layouts = self._layouts
         return self._like or schema_of(layouts[0])
 
+    def expected_rows(self) -> int:
+        """Return how many rows the files have."""
+        return sum(table.rows for table in self._tables)
+
     def batches(self, schema: Schema) -> Iterator[Batch]:
         """Yield all rows with the columns of `schema`."""
-        roles = tuple(role for role, _ in self._layouts[0].roles)
-        yield from merged(self._parts(with_features=bool(schema.names)), roles, schema.names)
+        layout = self._layouts[0]
+        parts = self._parts(with_features=bool(schema.names))
+        if schema.names and not self._told:
+            self._told = True
+            parts = told(parts, self._channel, layout)
+        return merged(parts, tuple(role for role, _ in layout.roles), schema.names)
 
     @cached_property
     def _tables(self) -> list[_Table]:
-        with ThreadPoolExecutor(self._threads) as pool:
-            return list(pool.map(self._table, self._channel.files))
+        with ThreadPoolExecutor(self._threads, thread_name_prefix="parquet") as pool:
+            tables = list(pool.map(self._table, self._channel.files))
+        index = sorted(set[str]().union(*(table.index for table in tables)))
+        if index:
+            log(f"Channel {self._channel.name}: left out the index that pandas saved: {', '.join(index)}.")
+        return tables
+
+    def _table(self, file: DataFile) -> _Table:
+        source = shown_file(self._channel, file)
+        with _readable(file, source), pq.ParquetFile(file.path) as parquet:
+            schema, rows = parquet.schema_arrow, parquet.metadata.num_rows
+        index = saved_index(schema)
+        fields = [field for field in schema if field.name not in index]
+        names = tuple(field.name for field in fields)
+        return _Table(file, source, names, tuple(field.type for field in fields), rows, index)
 
     @cached_property
     def _layouts(self) -> list[Layout]:
         """The layout of each file. Raises UserError with all files and columns that don't fit."""
-        mistakes = Mistakes()
         first, *others = self._tables
-        with mistakes.collect():
-            check_names(first.names, first.source)
-        mistakes.raise_any()
         layouts = [self._first_layout(first)]
+        mistakes = Mistakes()
         for table in others:
             with mistakes.collect():
                 layouts.append(aligned(layouts[0], table.names, len(table.names), table.source, first.source))
         mistakes.raise_any()
-        _check_types(self._tables, layouts)
+        check_types(
+            (table.source, table.names, table.types, layout)
+            for table, layout in zip(self._tables, layouts, strict=True)
+        )
         return layouts
 
     def _first_layout(self, table: _Table) -> Layout:
@@ -96,124 +119,53 @@ class ParquetReader:
             return assigned(table.names, width, replace(self._settings, csv_weights=False), table.source)
         return aligned(self._like.layout, table.names, width, table.source, "train")
 
-    def _table(self, file: DataFile) -> _Table:
-        source = shown_file(self._channel, file)
-        with _readable(file, source), pq.ParquetFile(file.path) as parquet:
-            schema, rows = parquet.schema_arrow, parquet.metadata.num_rows
-        index = _saved_index(schema)
-        fields = [field for field in schema if field.name not in index]
-        if len(fields) < len(schema):
-            _LOG.info("%s: left out the index that pandas saved: %s.", source, ", ".join(sorted(index)))
-        return _Table(
-            file, source, tuple(field.name for field in fields), tuple(field.type for field in fields), rows
-        )
-
-    def expected_rows(self) -> int:
-        """Return how many rows the files have."""
-        return sum(table.rows for table in self._tables)
-
     def _parts(self, *, with_features: bool) -> Iterator[Part]:
         for table, layout in zip(self._tables, self._layouts, strict=True):
             features = layout.features if with_features else ()
-            positions = [*(position for _, position in layout.roles), *features]
             with _readable(table.file, table.source):
-                yield from self._file_parts(table, layout, positions)
+                yield from self._file_parts(table, layout.roles, features)
 
-    def _file_parts(self, table: _Table, layout: Layout, positions: list[int]) -> Iterator[Part]:
+    def _file_parts(
+        self, table: _Table, roles: tuple[tuple[Role, int], ...], features: Sequence[int]
+    ) -> Iterator[Part]:
+        positions = [*(position for _, position in roles), *features]
         names = [table.names[position] for position in positions]
-        roles = tuple(role for role, _ in layout.roles)
+        types = [pa.int64() if role == "group" else pa.float32() for role, _ in roles]
+        types += [pa.float32()] * len(features)
+        fields = pa.schema([(str(index), data_type) for index, data_type in enumerate(types)])
         before = 0
-        for raw in self._raw_batches(table.file, [table.names[position] for position in sorted(positions)]):
+        for raw in self._raw_batches(table, sorted(positions)):
             columns = [
-                _numbers(
-                    raw.column(name),
-                    pa.int64() if index < len(roles) and roles[index] == "group" else pa.float32(),
-                )
-                for index, name in enumerate(names)
+                numbers(raw.column(name), data_type) for name, data_type in zip(names, types, strict=True)
             ]
-            data = pa.RecordBatch.from_arrays(columns, [str(index) for index in range(len(columns))])
-            part, faults = clean(data, roles, self._settings)
+            data = pa.RecordBatch.from_arrays(columns, schema=fields)
+            part, faults = clean(data, tuple(role for role, _ in roles), self._settings)
             if faults:
-                raise UserError(*(_text(fault, table, raw, positions, before) for fault in faults))
+                raise UserError(*(_text(fault, table, positions, raw, before) for fault in faults))
             yield part
             before += raw.num_rows
 
-    def _raw_batches(self, file: DataFile, names: list[str]) -> Iterator[pa.RecordBatch]:
-        """Yield the columns `names`, which are in the file's order, as the file has them."""
-        with pq.ParquetFile(file.path, buffer_size=BUFFER_BYTES) as parquet:
+    def _raw_batches(self, table: _Table, positions: list[int]) -> Iterator[pa.RecordBatch]:
+        """Yield some columns as the file has them; `positions` are ascending."""
+        names = [table.names[position] for position in positions]
+        rows = rows_of_batch(len(names))
+        with pq.ParquetFile(table.file.path, buffer_size=BUFFER_BYTES, pre_buffer=False) as parquet:
             for group in range(parquet.num_row_groups):
                 if self._channel.mode == "File":
-                    yield from parquet.iter_batches(ROWS, [group], names, use_threads=self._threads > 1)
+                    yield from parquet.iter_batches(rows, [group], names, use_threads=self._threads > 1)
                 else:
                     # Column after column is the order of the bytes: a streamed file is slow at jumping.
-                    columns = [
-                        parquet.read_row_group(group, [name], use_threads=False).column(0) for name in names
-                    ]
-                    yield from pa.table(columns, names).to_batches(ROWS)
+                    columns = [parquet.read_row_group(group, [name]).column(0) for name in names]
+                    yield from pa.table(columns, names).to_batches(rows)
 
 
-def _check_types(tables: list[_Table], layouts: list[Layout]) -> None:
-    """Raise UserError with all columns of all files that hold no numbers."""
-    files: dict[str, list[str]] = {}
-    groups: dict[str, list[str]] = {}
-    for table, layout in zip(tables, layouts, strict=True):
-        group = dict(layout.roles).get("group")
-        used = sorted({*layout.features, *(position for _, position in layout.roles)})
-        bad = [position for position in used if not _is_numeric(table.types[position])]
-        if bad:
-            listed = ", ".join(f"{table.names[position]!r} ({table.types[position]})" for position in bad)
-            names = ",".join(table.names[position] for position in bad)
-            files.setdefault(
-                f"columns that hold no numbers: {listed}. Numbers, booleans and decimals are read; encode the "
-                f"others as numbers, or leave them out with drop_columns={names}.",
-                [],
-            ).append(table.source)
-        if group is not None and group not in bad and not pa.types.is_integer(table.types[group]):
-            groups.setdefault(
-                f"the group {shown(group, table.names[group])} is of type {table.types[group]}: number the groups.",
-                [],
-            ).append(table.source)
-    texts = [
-        f"{sources[0]}{f' and {len(sources) - 1} more files' if sources[1:] else ''}: {text}"
-        for text, sources in [*files.items(), *groups.items()]
-    ]
-    if texts:
-        raise UserError(*texts)
-
-
-def _is_numeric(data_type: pa.DataType) -> bool:
-    types = pa.types
-    return (
-        types.is_floating(data_type)
-        or types.is_integer(data_type)
-        or types.is_boolean(data_type)
-        or types.is_decimal(data_type)
-        or types.is_null(data_type)
-    )
-
-
-def _numbers(column: pa.Array, data_type: pa.DataType) -> pa.Array:
-    # Unsafe: integers beyond 24 bits are rounded as XGBoost would, and too large a double becomes infinite, which
-    # the rules for rows then see.
-    return column if column.type == data_type else column.cast(data_type, safe=False)
-
-
-def _saved_index(schema: pa.Schema) -> set[str]:
-    """Return the columns that hold an index of pandas (its metadata: pandas.pydata.org, "pandas metadata")."""
-    try:
-        described = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
-        return {column for column in described.get("index_columns", ()) if isinstance(column, str)}
-    except (ValueError, AttributeError, TypeError):
-        return set()
-
-
-def _text(fault: Fault, table: _Table, raw: pa.RecordBatch, positions: list[int], before: int) -> str:
+def _text(fault: Fault, table: _Table, positions: list[int], raw: pa.RecordBatch, before: int) -> str:
     position = positions[fault.column]
     values = raw.column(table.names[position])
     return fault.text(
         table.source,
-        shown(position, table.names[position]),
-        lambda row: f"row {before + row}",
+        shown(position, table.names),
+        ("row", lambda row: before + row),
         lambda row: str(values[row].as_py()),
     )
 
@@ -227,9 +179,8 @@ def _readable(file: DataFile, source: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         with file.path.open("rb") as opened:
-            start = opened.read(len(MAGIC))
-        if start != MAGIC:
-            raise UserError(f"{source} is not a Parquet file: it does not begin with PAR1.") from error
+            if opened.read(len(MAGIC)) != MAGIC:
+                raise UserError(f"{source} is not a Parquet file: it does not begin with PAR1.") from error
         raise UserError(
-            f"{source} can't be read as Parquet: it is damaged or cut off; write or upload it again."
+            f"{source} can't be read as Parquet: it is damaged or cut off. Write or upload it again."
         ) from error

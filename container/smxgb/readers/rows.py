@@ -1,68 +1,85 @@
-"""The rules that every row is held to, whatever file it comes from: labels, weights, groups, bounds, infinities."""
+"""The rules that every row is held to, whatever its file: labels, weights, groups, bounds, infinities."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from smxgb.batch import ROWS, Dense, Role
+from smxgb.batch import CELL_BYTES, Dense, Role, rows_of_batch
+from smxgb.progress import log
+from smxgb.readers.columns import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     import numpy.typing as npt
 
+    from smxgb.batch import Layout
     from smxgb.channels import Channel, DataFile
     from smxgb.job import DataSettings
 
     type Mask = npt.NDArray[np.bool_]
 
 LISTED = 5
-"""How many places of one fault are named."""
+"""How many more places of one fault are named."""
 
-DROP_LABEL = "Mend these rows, or leave them out with invalid_label=drop."
 RULES: dict[Role, tuple[str, str]] = {
-    "label": ("is not a label: a finite number is needed", DROP_LABEL),
+    "label": (
+        "is not a label: a finite number is needed",
+        "Mend these rows, or leave them out with invalid_label=drop.",
+    ),
     "weight": ("is not a weight: a finite number, 0 or more, is needed", "Mend these rows."),
     "group": ("is not a group: an integer is needed", "Number the groups."),
     "lower": ("is not a bound: a number, inf or -inf is needed", "Mend these rows."),
     "upper": ("is not a bound: a number, inf or -inf is needed", "Mend these rows."),
 }
 INFINITE = (
-    "is infinite, or too large for a 32-bit float (3.4e38)",
+    "is infinite, or beyond a 32-bit float (3.4e38)",
     "Mend the values, or let them count as missing with infinity=missing.",
 )
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One kind of mistake in one column: `column` is the position in the record batch, `rows` are indices."""
+    """One kind of mistake in one column: `column` is its position in the record batch, `rows` are indices."""
 
     column: int
     rows: npt.NDArray[np.int64]
     complaint: str
     cure: str
 
-    def text(self, file: str, column: str, place: Callable[[int], str], value: Callable[[int], str]) -> str:
-        """Return the sentence for the user; `place` and `value` show a row's place and cell."""
-        first, *others = (int(row) for row in self.rows[: LISTED + 1])
+    def text(
+        self, file: str, column: str, place: tuple[str, Callable[[int], int]], value: Callable[[int], str]
+    ) -> str:
+        """Return the sentence for the user.
+
+        `place` is the word for a place in the file and what numbers it; `value` shows a row's cell.
+        """
+        word, number = place
+        first, *others = (number(int(row)) for row in self.rows[: LISTED + 1])
         count = len(self.rows) - 1
         more = ""
         if count:
-            listed = ", ".join(place(row) for row in others[:LISTED])
-            rest = f" and {count - LISTED} more up to {place(int(self.rows[-1]))}" if count > LISTED else ""
-            more = f" (so too: {listed}{rest})"
-        return f"{file}, {place(first)}, {column}: {value(first)} {self.complaint}{more}. {self.cure}"
+            listed = ", ".join(str(place) for place in others)
+            rest = (
+                f" and {count - LISTED:,} more up to {number(int(self.rows[-1]))}" if count > LISTED else ""
+            )
+            more = f" (so too {word}{'s' if count > 1 else ''} {listed}{rest})"
+        cell = value(int(self.rows[0]))
+        return f"{file}, {word} {first}, {column}: {cell} {self.complaint}{more}. {self.cure}"
 
 
 @dataclass(frozen=True)
 class Part:
-    """Clean rows: the role columns first, then the features. `infinite` counts what became missing, by column."""
+    """Clean rows: the role columns first, then the features.
+
+    `dropped` rows had no valid label; `infinite` counts the values that became missing, by column.
+    """
 
     data: pa.RecordBatch
     dropped: int
@@ -74,44 +91,59 @@ def shown_file(channel: Channel, file: DataFile) -> str:
     return f"{channel.name}/{file.path.relative_to(channel.folder).as_posix()}"
 
 
-def clean(data: pa.RecordBatch, roles: tuple[Role, ...], settings: DataSettings) -> tuple[Part, list[Fault]]:
+def clean(
+    data: pa.RecordBatch, roles: tuple[Role, ...], settings: DataSettings
+) -> tuple[Part, tuple[Fault, ...]]:
     """Apply the rules to rows whose first columns have `roles`, all others being float32 features.
 
-    The part is only good if there are no faults.
+    The part is of use only without faults. Rows of faults are those of `data`.
     """
-    faults = []
+    invalid = {
+        column: mask
+        for column, role in enumerate(roles)
+        if (mask := _invalid(role, data.column(column))).any()
+    }
+    infinite = _infinite(data, len(roles))
     left_out: Mask | None = None
-    for column, role in enumerate(roles):
-        invalid = _invalid(role, data.column(column))
-        if left_out is not None:
-            invalid &= ~left_out
-        if not invalid.any():
-            continue
-        if role == "label" and settings.invalid_label == "drop":
-            left_out = invalid
-            continue
-        faults.append(Fault(column, np.flatnonzero(invalid), *RULES[role]))
-    dropped = 0
+    if settings.invalid_label == "drop" and "label" in roles:
+        left_out = invalid.pop(roles.index("label"), None)
     if left_out is not None:
-        # Row numbers of faults stay those of the file: what is dropped is filtered out at the end only.
-        dropped = int(np.count_nonzero(left_out))
-    infinite = _infinite(data, len(roles), left_out)
+        invalid = {column: mask & ~left_out for column, mask in invalid.items()}
+        infinite = {column: mask & ~left_out for column, mask in infinite.items()}
+    faults = [Fault(column, np.flatnonzero(mask), *RULES[roles[column]]) for column, mask in invalid.items()]
+    if settings.infinity == "error":
+        faults += [Fault(column, np.flatnonzero(mask), *INFINITE) for column, mask in infinite.items()]
     counts: Counter[int] = Counter()
     for column, mask in infinite.items():
-        rows = np.flatnonzero(mask)
-        if settings.infinity == "missing":
-            counts[column] = len(rows)
-            values = pc.if_else(pa.array(mask), pa.scalar(None, pa.float32()), data.column(column))
-            data = data.set_column(column, data.schema.field(column), values)
-        else:
-            faults.append(Fault(column, rows, *INFINITE))
-    if left_out is not None:
-        data = data.filter(pa.array(~left_out))
-    return Part(data, dropped, counts), faults
+        counts[column] = int(np.count_nonzero(mask))
+        values = pc.if_else(pa.array(mask), pa.scalar(None, pa.float32()), data.column(column))
+        data = data.set_column(column, data.schema.field(column), values)
+    if left_out is None:
+        return Part(data, 0, counts), tuple(faults)
+    part = Part(data.filter(pa.array(~left_out)), int(np.count_nonzero(left_out)), counts)
+    return part, tuple(fault for fault in faults if len(fault.rows))
+
+
+def told(parts: Iterable[Part], channel: Channel, layout: Layout) -> Iterator[Part]:
+    """Yield `parts`; at the end, log the infinite values that became missing, by column."""
+    counts: Counter[int] = Counter()
+    for part in parts:
+        counts.update(part.infinite)
+        yield part
+    if counts:
+        positions = [*(position for _, position in layout.roles), *layout.features]
+        columns = ", ".join(
+            f"{shown(positions[column], layout.columns)} {count:,}"
+            for column, count in counts.most_common(LISTED)
+        )
+        more = f" and {len(counts) - LISTED} more columns" if len(counts) > LISTED else ""
+        total = sum(counts.values())
+        log(f"Channel {channel.name}: {total:,} infinite values count as missing: {columns}{more}.")
 
 
 def merged(parts: Iterable[Part], roles: tuple[Role, ...], names: tuple[str, ...]) -> Iterator[Dense]:
-    """Yield the rows of `parts` in batches of `ROWS` rows, the last one shorter."""
+    """Yield the rows of `parts` in full batches, the last one shorter."""
+    size = rows_of_batch(len(roles) + len(names))
     held: list[pa.RecordBatch] = []
     rows = dropped = 0
     for part in parts:
@@ -119,38 +151,41 @@ def merged(parts: Iterable[Part], roles: tuple[Role, ...], names: tuple[str, ...
         held.append(part.data)
         rows += part.data.num_rows
         dropped += part.dropped
-        while rows >= ROWS:
+        while rows >= size:
             table = pa.Table.from_batches(held)
-            yield dense(table.slice(0, ROWS), roles, names, dropped)
-            held = table.slice(ROWS).to_batches()
-            rows -= ROWS
+            yield replace(dense(table.slice(0, size), roles, names), dropped=dropped)
+            held = table.slice(size).to_batches()
+            rows -= size
             dropped = 0
     if rows or dropped:
-        yield dense(pa.Table.from_batches(held), roles, names, dropped)
+        yield replace(dense(pa.Table.from_batches(held), roles, names), dropped=dropped)
 
 
-def dense(table: pa.Table, roles: tuple[Role, ...], names: tuple[str, ...], dropped: int) -> Dense:
+def dense(table: pa.Table, roles: tuple[Role, ...], names: tuple[str, ...]) -> Dense:
     """Return a table, role columns first, as a batch with the features called `names`."""
     table = table.combine_chunks()
     others = {role: table.column(index).to_numpy() for index, role in enumerate(roles)}
     features = table.select(range(len(roles), table.num_columns)).rename_columns(list(names))
-    return Dense(features, others.pop("label", None), dropped=dropped, **others)
+    return Dense(features, others.pop("label", None), **others)
 
 
 def _invalid(role: Role, column: pa.Array) -> Mask:
+    mask: Mask
     if role == "group":
-        return column.is_null().to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+        mask = column.is_null().to_numpy(zero_copy_only=False)
+        return mask
     values = column.to_numpy(zero_copy_only=False)
     if role in {"lower", "upper"}:
-        return np.isnan(values)  # type: ignore[no-any-return]
-    valid = np.isfinite(values)
-    if role == "weight":
-        valid &= values >= 0
-    return ~valid  # type: ignore[no-any-return]
+        mask = np.isnan(values)
+    elif role == "weight":
+        mask = ~(np.isfinite(values) & (values >= 0))
+    else:
+        mask = ~np.isfinite(values)
+    return mask
 
 
-def _infinite(data: pa.RecordBatch, first: int, left_out: Mask | None) -> dict[int, Mask]:
-    """Return the masks of infinite values of the columns that have any.
+def _infinite(data: pa.RecordBatch, first: int) -> dict[int, Mask]:
+    """Return the masks of infinite values of the columns from `first` on that have any.
 
     A sum is finite unless a value is not: one pass at memory speed clears nearly every column.
     """
@@ -160,13 +195,10 @@ def _infinite(data: pa.RecordBatch, first: int, left_out: Mask | None) -> dict[i
     with np.errstate(over="ignore", invalid="ignore"):
         for index in range(first, data.num_columns):
             column = data.column(index)
-            buffer = column.buffers()[1]
-            values = np.frombuffer(buffer, np.float32, data.num_rows, column.offset * 4)
+            values = np.frombuffer(column.buffers()[1], np.float32, data.num_rows, column.offset * CELL_BYTES)
             if np.isfinite(np.add.reduce(values)):
                 continue
             mask = pc.fill_null(pc.is_inf(column), fill_value=False).to_numpy(zero_copy_only=False)
-            if left_out is not None:
-                mask = mask & ~left_out
             if mask.any():
                 found[index] = mask
     return found

@@ -1,0 +1,93 @@
+"""Evaluation: the values of all metrics after each round, XGBoost's and the container's own."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from smxgb.progress import log
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import xgboost as xgb
+
+    from smxgb.metrics import Metric
+    from smxgb.own_metrics import Numbers, OwnMetrics
+
+type Values = dict[tuple[str, str], float]
+"""(data set, metric) -> value, in the order of the log: data set by data set, then metric by metric."""
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What predictions are compared with; `weight` None where all rows count the same."""
+
+    label: Numbers
+    weight: Numbers | None
+
+
+class Evaluator:
+    """Evaluates a booster on some matrices.
+
+    Args:
+        metrics: The job's metrics in their order.
+        own: Tallies those of them that are the container's own.
+        matrices: The matrices by the name that the log gives them.
+    """
+
+    def __init__(
+        self, metrics: Sequence[Metric], own: OwnMetrics, matrices: Mapping[str, xgb.DMatrix]
+    ) -> None:
+        self._metrics = metrics
+        self._own = own
+        self.matrices = matrices
+        self._rows = {name: _rows(matrix) for name, matrix in matrices.items()} if own.names else {}
+        self._undefined: set[str] = set()
+
+    @property
+    def parameters(self) -> list[tuple[str, object]]:
+        """The parameters that make XGBoost compute its metrics, and nothing it was not asked for."""
+        upstream = [metric.upstream for metric in self._metrics if not metric.own]
+        if not upstream:
+            return [("disable_default_eval_metric", 1)]
+        return [("eval_metric", metric) for metric in upstream]
+
+    def evaluate(self, booster: xgb.Booster, number: int) -> Values:
+        """Return all values after round `number`; one that is undefined (nan) is said once."""
+        sets = [(matrix, name) for name, matrix in self.matrices.items()]
+        upstream = iter(parse_evaluation(booster.eval_set(sets, iteration=number)))
+        values: Values = {}
+        for data in self.matrices:
+            own = self._own_values(booster, data)
+            for metric in self._metrics:
+                value = own[metric.base] if metric.own else next(upstream)
+                values[data, metric.name] = value
+                self._say_if_undefined(f"{data}-{metric.name}", value)
+        return values
+
+    def _own_values(self, booster: xgb.Booster, data: str) -> dict[str, float]:
+        if not self._own.names:
+            return {}
+        rows = self._rows[data]
+        return self._own.values(self._own.sums(booster.predict(self.matrices[data]), rows.label, rows.weight))
+
+    def _say_if_undefined(self, name: str, value: float) -> None:
+        if math.isnan(value) and name not in self._undefined:
+            self._undefined.add(name)
+            log(f"{name} is undefined (nan) on these rows: do they hold more than one class, and any weight?")
+
+
+def _rows(matrix: xgb.DMatrix) -> _Rows:
+    weight = matrix.get_weight()
+    return _Rows(matrix.get_label(), weight if len(weight) else None)
+
+
+def parse_evaluation(text: str) -> list[float]:
+    r"""Return the values in XGBoost's `[0]\ttrain-rmse:1.5\tvalidation-rmse:1.6`.
+
+    Its names are left: it calls `error@0.5` error and `tweedie-nloglik` tweedie-nloglik@1.5, and a tuning job
+    looks for the name that it asked for.
+    """
+    return [float(part.rpartition(":")[2]) for part in text.split("\t")[1:]]

@@ -1,0 +1,99 @@
+"""Which metrics a job logs, and which of them early stopping watches."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from smxgb.errors import UserError
+from smxgb.hyperparameters.consistency import DEFAULT_OBJECTIVE
+from smxgb.metrics import (
+    RANKING_CUT,
+    Metric,
+    default_metric,
+    merged_metrics,
+    monitored_metric,
+    parse_metric,
+    unfit_reason,
+)
+
+if TYPE_CHECKING:
+    from smxgb.errors import Mistakes
+    from smxgb.hyperparameters.declaration import Hyperparameters
+
+_DATA_SET = re.compile(r"\s*(train|validation)[:-]", re.IGNORECASE)
+_ALPHAS = {"quantile": "quantile_alpha", "expectile": "expectile_alpha"}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The metrics of a job in the order of its log, the one that early stopping watches, and log lines."""
+
+    metrics: tuple[Metric, ...]
+    monitored: Metric
+    notes: tuple[str, ...]
+
+
+def choose_metrics(settings: Hyperparameters, mistakes: Mistakes, *, objective_known: bool) -> Evaluation:
+    """Return what a job evaluates after each round; what is wrong with it is noted in `mistakes`.
+
+    `early_stopping_metric` joins the list if it is not in it. `objective_known` false says that the job's
+    objective is a mistake, so that nothing can be said of what fits it.
+    """
+    default = _default(settings)
+
+    def read(name: str, text: str) -> Metric | None:
+        try:
+            metric = parse_metric(text, tweedie_power=settings.tweedie_variance_power)
+        except UserError as error:
+            mistakes.add(f"{name}: {error.mistakes[0]}")
+            return None
+        reason = _unfit(metric, settings) if objective_known else None
+        if reason:
+            mistakes.add(f"{name}: {reason}")
+        return metric
+
+    asked = [metric for text in settings.eval_metric if (metric := read("eval_metric", text))]
+    tuning, notes = None, []
+    if settings.tuning_metric:
+        if _DATA_SET.match(settings.tuning_metric) or _is_metric(settings.tuning_metric):
+            tuning = read("_tuning_objective_metric", _DATA_SET.sub("", settings.tuning_metric))
+        else:
+            # A tuner with metric definitions of its own may give any name to what it reads from the log.
+            notes.append(
+                f"_tuning_objective_metric={settings.tuning_metric!r} is no metric of this container: "
+                "the tuner's own metric definition must find it in the log."
+            )
+    watched = settings.early_stopping_metric
+    monitored = read("early_stopping_metric", _DATA_SET.sub("", watched)) if watched else None
+    logged = [*asked, *([tuning] if tuning else [])]
+    return Evaluation(
+        merged_metrics(logged, monitored, default),
+        monitored or monitored_metric(asked, tuning, default),
+        tuple(notes),
+    )
+
+
+def _default(settings: Hyperparameters) -> Metric:
+    cut = settings.lambdarank_num_pair_per_sample or RANKING_CUT
+    return default_metric(
+        settings.objective or DEFAULT_OBJECTIVE,
+        tweedie_power=settings.tweedie_variance_power,
+        ranking_cut=None if settings.lambdarank_pair_method == "mean" else cut,
+    )
+
+
+def _unfit(metric: Metric, settings: Hyperparameters) -> str | None:
+    needed = _ALPHAS.get(metric.base)
+    if needed and not getattr(settings, needed):
+        return f"metric {metric.name} needs {needed}: set it, or leave the metric out."
+    return unfit_reason(metric, settings.objective or DEFAULT_OBJECTIVE)
+
+
+def _is_metric(text: str) -> bool:
+    try:
+        parse_metric(text)
+    except UserError:
+        return False
+    return True

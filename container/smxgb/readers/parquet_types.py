@@ -1,0 +1,80 @@
+"""The types of Parquet columns: which are numbers, and how they become 32-bit floats."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from smxgb.errors import UserError
+from smxgb.readers.columns import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from smxgb.batch import Layout
+
+NUMERIC = (
+    pa.types.is_floating,
+    pa.types.is_integer,
+    pa.types.is_boolean,
+    pa.types.is_decimal,
+    # A column in which every value is missing.
+    pa.types.is_null,
+)
+
+type Columns = tuple[str, tuple[str, ...], tuple[pa.DataType, ...], Layout]
+"""A file as messages show it, the names and types of its columns, and its layout."""
+
+
+def check_types(files: Iterable[Columns]) -> None:
+    """Raise UserError with all columns of all files that can't be read as numbers."""
+    sources: dict[str, list[str]] = {}
+    for source, names, types, layout in files:
+        for text in _complaints(names, types, layout):
+            sources.setdefault(text, []).append(source)
+    if sources:
+        raise UserError(*(f"{_some(found)}: {text}" for text, found in sources.items()))
+
+
+def numbers(column: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """Return a numeric column as another numeric type, nulls kept.
+
+    Integers beyond 24 bits are rounded, as XGBoost itself would. A double that is too large becomes infinite,
+    which the rules for rows then see.
+    """
+    return column if column.type == data_type else column.cast(data_type, safe=False)
+
+
+def saved_index(schema: pa.Schema) -> frozenset[str]:
+    """Return the columns that hold an index of pandas, by the metadata that pandas writes into Parquet."""
+    try:
+        columns = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
+        # A plain range of numbers is described there by a dictionary, and is no column.
+        return frozenset(column for column in columns if isinstance(column, str))
+    except (ValueError, KeyError, TypeError):
+        return frozenset()
+
+
+def _complaints(names: tuple[str, ...], types: tuple[pa.DataType, ...], layout: Layout) -> list[str]:
+    texts = []
+    used = sorted({*layout.features, *(position for _, position in layout.roles)})
+    bad = [position for position in used if not any(is_type(types[position]) for is_type in NUMERIC)]
+    if bad:
+        listed = ", ".join(f"{names[position]!r} ({types[position]})" for position in bad)
+        texts.append(
+            f"columns that hold no numbers: {listed}. Integers, floats, decimals and booleans are read; "
+            f"encode the others as numbers, or leave them out with drop_columns={','.join(names[p] for p in bad)}."
+        )
+    group = dict(layout.roles).get("group")
+    if group is not None and group not in bad and not pa.types.is_integer(types[group]):
+        texts.append(
+            f"the group, {shown(group, names)}, is of type {types[group]}: number the groups with integers."
+        )
+    return texts
+
+
+def _some(sources: list[str]) -> str:
+    count = len(sources) - 1
+    return sources[0] + (f" and {count} more file{'s' if count > 1 else ''}" if count else "")
