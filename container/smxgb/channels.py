@@ -60,10 +60,19 @@ SPARSE_TOKEN = re.compile(rb"^\S+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?$")
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file of a channel; `size` in bytes."""
+    """A file of a channel, or a part of one: `size` bytes from byte `begin` on.
+
+    A part holds the records, or row groups, that begin in it.
+    """
 
     path: Path
     size: int
+    begin: int = 0
+
+    @property
+    def end(self) -> int:
+        """The byte after the last one."""
+        return self.begin + self.size
 
 
 @dataclass(frozen=True)
@@ -103,8 +112,10 @@ class Channels:
             yield self.validation
 
 
-def find_channels(config: Mapping[str, object], data: Path) -> Channels:
+def find_channels(config: Mapping[str, object], data: Path, *, alone: bool = True) -> Channels:
     """Return the job's channels. `config` is inputdataconfig.json, maybe empty; `data` has their folders.
+
+    With several hosts, `alone` false, a channel may have no file on this one.
 
     Raises:
         UserError: With all that is wrong with all channels.
@@ -127,7 +138,7 @@ def find_channels(config: Mapping[str, object], data: Path) -> Channels:
     channels: dict[Name, Channel] = {}
     for name, given in chosen.items():
         with mistakes.collect():
-            channels[name] = _channel(name, config.get(given, {}), data / given)
+            channels[name] = _channel(name, config.get(given, {}), data / given, alone=alone)
     if "train" not in chosen:
         mistakes.add(_no_train(names))
     mistakes.raise_any()
@@ -146,7 +157,7 @@ def _folders(data: Path) -> list[str]:
     return sorted(entry.name for entry in data.iterdir() if entry.is_dir()) if data.is_dir() else []
 
 
-def _channel(name: Name, config: object, folder: Path) -> Channel:
+def _channel(name: Name, config: object, folder: Path, *, alone: bool) -> Channel:
     mistakes = Mistakes()
     if not isinstance(config, dict):
         raise UserError(f"inputdataconfig.json: channel '{folder.name}' must be an object, not {config!r}.")
@@ -163,9 +174,12 @@ def _channel(name: Name, config: object, folder: Path) -> Channel:
         mistakes.add(f"channel '{folder.name}': input mode Pipe is not supported yet: use File or FastFile.")
     mistakes.raise_any()
     files, skipped = find_files(folder)
-    if not files:
+    if not files and alone:
         raise UserError(_no_files(folder, skipped))
-    content_type, why = (given, "given") if given else detect_content_type(files)
+    if given or not files:
+        content_type, why = given or "csv", "given" if given else "no file tells"
+    else:
+        content_type, why = detect_content_type(files)
     if content_type in {"libsvm", "recordio-protobuf"}:
         raise UserError(
             f"channel '{folder.name}' holds {content_type} ({why}), which is not supported yet: use CSV or "

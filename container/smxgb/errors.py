@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 type Origin = Literal["here", "everywhere", "elsewhere"]
-"""Where a failure comes from: this host; all hosts at once, so that its text names the guilty one; perhaps another
-host, of whose failure it may be the mere consequence."""
+"""Where a failure comes from: this host; all hosts at once, so that its text names the guilty one; perhaps
+another host, of whose failure it may be the mere consequence."""
 
 FAILURE_LIMIT = 1023
 """Bytes of a failure file. SageMaker shows the first 1,024 characters of it as FailureReason."""
@@ -127,6 +127,10 @@ class Mistakes:
         except UserError as error:
             for text in error.mistakes:
                 self.add(text)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield what was noted, in order."""
+        return iter(self._texts)
 
     def raise_any(self) -> None:
         """Raise one `UserError` with all that was noted, if anything was."""

@@ -67,6 +67,11 @@ class Job:
     notes: tuple[str, ...]
 
     @property
+    def threads(self) -> int:
+        """The threads of a host's worker."""
+        return self.parameters.settings.nthread or self.machine.threads
+
+    @property
     def data(self) -> DataSettings:
         """How the rows are to be read."""
         settings = self.parameters.settings
@@ -94,12 +99,12 @@ def load_job(environ: Mapping[str, str]) -> Job:
     paths = Paths.from_environ(environ)
     machine = read_machine(environ)
     mistakes = Mistakes()
-    with mistakes.collect():
-        hosts = read_hosts(paths)
+    hosts = read_hosts(paths)
     with mistakes.collect():
         parameters = parse(read_json(paths.config / "hyperparameters.json"))
     with mistakes.collect():
-        channels = find_channels(read_json(paths.config / "inputdataconfig.json"), paths.data)
+        config = read_json(paths.config / "inputdataconfig.json")
+        channels = find_channels(config, paths.data, alone=len(hosts.names) == 1)
     with mistakes.collect():
         checkpoints = read_json(paths.config / "checkpointconfig.json")
     mistakes.raise_any()
@@ -118,8 +123,14 @@ def load_job(environ: Mapping[str, str]) -> Job:
         notes.append("save_model_on_termination has no effect yet: a stopped job leaves no model.")
     if len(machine.gpus) > 1 and device.value == "cuda":
         notes.append(f"This version trains on 1 of the {len(machine.gpus)} GPUs.")
-    mode: Choice[Mode] = Choice("single", "one host")
+    mode = _choose_mode(hosts)
     return Job(paths, hosts, machine, parameters, channels, mode, device, tuple(notes))
+
+
+def _choose_mode(hosts: Hosts) -> Choice[Mode]:
+    if len(hosts.names) == 1:
+        return Choice("single", "one host")
+    return Choice("collective", f"{len(hosts.names)} hosts")
 
 
 def _choose_device(settings: Hyperparameters, machine: Machine, mistakes: Mistakes) -> Choice[Device]:
@@ -146,11 +157,7 @@ def _choose_device(settings: Hyperparameters, machine: Machine, mistakes: Mistak
 def _refuse_what_comes_later(parameters: Parsed, hosts: Hosts, mistakes: Mistakes) -> None:
     settings = parameters.settings
     if len(hosts.names) > 1:
-        mistakes.add(
-            f"the job has {len(hosts.names)} hosts ({', '.join(hosts.names)}), and training on several is "
-            "not supported "
-            "yet: use instance_count=1."
-        )
+        _refuse_what_needs_one_host(parameters, mistakes)
     if settings.use_dask_gpu_training:
         mistakes.add("use_dask_gpu_training=true is not supported yet: leave it out to train on one GPU.")
     if settings.kfold:
@@ -163,6 +170,26 @@ def _refuse_what_comes_later(parameters: Parsed, hosts: Hosts, mistakes: Mistake
             "to use "
             "the built-in training."
         )
+
+
+def _refuse_what_needs_one_host(parameters: Parsed, mistakes: Mistakes) -> None:
+    settings = parameters.settings
+    cure = "use instance_count=1"
+    if settings.tree_method == "exact":
+        mistakes.add(f"tree_method=exact works on one host only: {cure}, or tree_method=hist.")
+    if settings.booster == "gblinear":
+        mistakes.add(
+            "booster=gblinear works on one host only, since its hosts would end with different models: "
+            f"{cure}, or booster=gbtree."
+        )
+    if settings.objective == "survival:cox":
+        mistakes.add(
+            "objective=survival:cox works on one host only, since it compares each row with all that come "
+            f"after it in time: {cure}, or objective=survival:aft."
+        )
+    for metric in parameters.metrics:
+        if metric.base in {"cox-nloglik", "ams"} and settings.objective != "survival:cox":
+            mistakes.add(f"metric {metric.name} works on one host only: {cure}, or leave the metric out.")
 
 
 def _need_validation(settings: Hyperparameters, mistakes: Mistakes) -> None:

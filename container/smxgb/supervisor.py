@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from smxgb.control import Control
-    from smxgb.environment import Hosts
 
 COMMAND = (sys.executable, "-P", "-m", "smxgb", "work")
 """How the work is started; `--link` and the pipe's file descriptor are added. -P keeps a module that lies in
@@ -51,7 +50,7 @@ class Child:
 
     @classmethod
     def start(cls, command: Sequence[str], environ: Mapping[str, str], beat: float | None) -> Child:
-        """Start the work, which gives a sign of life every `beat` seconds. Raises OSError if it can't start."""
+        """Start the work, which gives a sign of life every `beat` seconds. Raises OSError if it can't."""
         ours, theirs = socket.socketpair()
         try:
             theirs.set_inheritable(True)
@@ -107,7 +106,7 @@ def supervise(environ: Mapping[str, str], command: Sequence[str] = COMMAND, root
 
 
 def _control(environ: Mapping[str, str], paths: Paths) -> Control:
-    """Return this host's end of the control channel. What can't be read is left to the work to complain of."""
+    """Return this host's end of the control channel. What can't be read is for the work to complain of."""
     try:
         hosts = read_hosts(paths)
         hyperparameters = read_json(paths.config / "hyperparameters.json")
@@ -300,7 +299,8 @@ def _stopped(number: signal.Signals, said: Listener) -> JobError:
 
 def _frozen(said: Listener, seconds: float | None) -> JobError:
     return PlatformError(
-        f"the work gave no sign of life for {seconds} s{_while(said)}: its process is frozen. Start the job again."
+        f"the work gave no sign of life for {seconds} s{_while(said)}: its process is frozen. Start the job "
+        "again."
     )
 
 

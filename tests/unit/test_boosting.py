@@ -13,6 +13,7 @@ from sklearn.metrics import accuracy_score
 
 from smxgb.boosting import EarlyStopping, Recipe, boost, evaluation_line, fixed_point
 from smxgb.evaluation import Evaluator, parse_evaluation
+from smxgb.group import Solo
 from smxgb.metrics import Objective, parse_metric
 from smxgb.own_metrics import OwnMetrics
 
@@ -28,9 +29,8 @@ def evaluator(
     texts: list[str], objective: Objective = "reg:squarederror", **matrices: xgb.DMatrix
 ) -> Evaluator:
     metrics = [parse_metric(text) for text in texts]
-    return Evaluator(
-        metrics, OwnMetrics(objective, [metric.base for metric in metrics if metric.own]), matrices
-    )
+    own = OwnMetrics(objective, [metric.base for metric in metrics if metric.own])
+    return Evaluator(metrics, own, matrices, Solo("algo-1"))
 
 
 def trees(booster: xgb.Booster) -> list[str]:

@@ -36,7 +36,7 @@ class Control(Protocol):
         """Return a descriptor that can be read when there is something to hear, if there ever is."""
 
     def tell(self, message: Mapping[str, object]) -> None:
-        """Say what the work is about: `{"phase": name}`, `{"arrived": true}`, `{"tracker": arguments}`."""
+        """Say what the work says: `{"phase": name}`, `{"arrived": true}`, `{"tracker": arguments}`."""
 
     def done(self) -> None:
         """Say that this host's work has succeeded."""
@@ -58,10 +58,9 @@ class Control(Protocol):
 class Alone:
     """The control of a job with one host: what its work says is the verdict."""
 
-    silence = None
-    beat = None
-
     def __init__(self) -> None:
+        self.silence: float | None = None
+        self.beat: float | None = None
         self._inbox: list[Mapping[str, object]] = []
 
     def fileno(self) -> int | None:
@@ -91,8 +90,8 @@ class Alone:
 def join_hosts(hosts: Hosts, job: str | None, hyperparameters: Mapping[str, object]) -> Control:
     """Return this host's end of the control channel.
 
-    Other hosts may come later. What they must have in common to be let in: the job's name or ARN, the hosts and
-    the hyperparameters, as they stand in SageMaker's files.
+    Other hosts may come later. To be let in they must have in common the job's name or ARN, the hosts and the
+    hyperparameters, as they stand in SageMaker's files.
     """
     if len(hosts.names) == 1:
         return Alone()

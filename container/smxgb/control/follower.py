@@ -148,8 +148,10 @@ class Follower:
         limits = self._limits
         if self._wire is not None:
             if now - self._heard > limits.silence_timeout:
-                text = f"gave no sign of life for {limits.silence_timeout} s: it is frozen, or cut off the network"
-                yield self._certain() or self._fault(f"{text}. Start the job again.")
+                yield self._certain() or self._fault(
+                    f"gave no sign of life for {limits.silence_timeout} s: it is frozen, or cut off the "
+                    "network. Start the job again."
+                )
             return
         if self._own_failure and now - self._own_failure[0] > limits.silence_timeout:
             yield self._own_failure[1]
@@ -162,8 +164,8 @@ class Follower:
 
     def _lost(self) -> JobError:
         return self._certain() or self._fault(
-            "was lost before it had saved the model: its connection closed without a word. It was killed, or its "
-            "instance failed: see its log, and start the job again."
+            "was lost before it had saved the model: its connection closed without a word. It was killed, or "
+            "its instance failed: see its log, and start the job again."
         )
 
     def _certain(self) -> JobError | None:

@@ -1,4 +1,4 @@
-"""The leader's end of the control channel: it calls the roll, judges the causes, and lets the others leave."""
+"""The leader's end of the control channel: it calls the roll, judges the causes, lets the others leave."""
 
 from __future__ import annotations
 
@@ -180,8 +180,8 @@ class Leader:
             self._part(member)
             self._note(
                 PlatformError(
-                    f"host {member.name} was lost{_during(member)}: its connection closed without a word. It was "
-                    "killed, or its instance failed: see its log, and start the job again.",
+                    f"host {member.name} was lost{_during(member)}: its connection closed without a word. "
+                    "It was killed, or its instance failed: see its log, and start the job again.",
                     origin="everywhere",
                 )
             )

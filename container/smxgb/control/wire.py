@@ -90,7 +90,7 @@ class Wire:
         return True
 
     def receive(self, wait: float = 0.0) -> tuple[list[Mapping[str, object]], bool]:
-        """Return the messages that have come by now, or within `wait` seconds, and whether more may come."""
+        """Return the messages that come by now, or within `wait` seconds, and whether more may follow."""
         messages: list[Mapping[str, object]] = []
         try:
             while self._connection.poll(0 if messages else wait):
