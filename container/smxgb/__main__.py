@@ -6,11 +6,18 @@ import argparse
 import os
 import sys
 import traceback
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from smxgb.environment import process_environ
+from smxgb.environment import in_container, process_environ
 from smxgb.errors import JobError, as_job_error
 from smxgb.progress import Link, die_with_parent, log_error
 from smxgb.supervisor import supervise
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from smxgb.progress import OnRound
 
 KEPT_OUT = ("pandas", "sklearn", "polars", "modin", "cudf", "matplotlib", "graphviz")
 """Packages that xgboost imports if they are there. Training needs none of them: without, it starts in half
@@ -35,7 +42,8 @@ def main() -> int:
 
 def train() -> int:
     """Train: start the work in a process of its own, and report however it ends."""
-    return supervise(process_environ())
+    with _round_bar() as on_round:
+        return supervise(process_environ(), on_round=on_round)
 
 
 def serve() -> int:
@@ -72,6 +80,23 @@ def _work(fd: int) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+@contextmanager
+def _round_bar() -> Iterator[OnRound | None]:
+    """Draw a bar of the rounds on a terminal outside a container; elsewhere there is none."""
+    if not sys.stderr.isatty() or in_container():
+        yield None
+        return
+    from tqdm import tqdm  # noqa: PLC0415 - a job on SageMaker never needs it
+
+    with tqdm(unit="round", leave=False, dynamic_ncols=True) as bar:
+
+        def on_round(number: int, total: int) -> None:
+            bar.total = total
+            bar.update(number + 1 - bar.n)
+
+        yield on_round
 
 
 def _keep_out(packages: tuple[str, ...]) -> None:

@@ -69,14 +69,16 @@ class Trained:
     best_score: float | None = None
 
 
-def boost(recipe: Recipe, train: xgb.DMatrix, evaluator: Evaluator, say: Callable[[str], None]) -> Trained:
+def boost(
+    recipe: Recipe, train: xgb.DMatrix, evaluator: Evaluator, after_round: Callable[[int, Values], None]
+) -> Trained:
     """Train and return the booster.
 
     Args:
         recipe: What to train.
         train: The training matrix.
         evaluator: Evaluates the booster after each round.
-        say: Takes the evaluation line of each round.
+        after_round: Called with the number of each round and its values.
     """
     parameters = [*recipe.parameters.items(), *evaluator.parameters]
     booster = xgb.Booster(parameters, [train, *evaluator.matrices.values()])
@@ -88,7 +90,7 @@ def boost(recipe: Recipe, train: xgb.DMatrix, evaluator: Evaluator, say: Callabl
         values = evaluator.evaluate(booster, number)
         for (data, metric), value in values.items():
             trained.history.setdefault(data, {}).setdefault(metric, []).append(value)
-        say(evaluation_line(number, values))
+        after_round(number, values)
         if keeper and keeper.is_enough(number, values, booster):
             break
     if keeper and keeper.score is not None:
@@ -126,21 +128,3 @@ class _BestRound:
         if self._bytes is not None:
             return xgb.Booster(model_file=self._bytes)
         return booster if self._keeps_bytes else booster[: self.round + 1]
-
-
-def evaluation_line(number: int, values: Values) -> str:
-    """Return the line that CloudWatch and tuning read: `[0]` and `data-metric:value`, tabs between."""
-    return "\t".join(
-        [
-            f"[{number}]",
-            *(f"{data}-{metric}:{fixed_point(value)}" for (data, metric), value in values.items()),
-        ]
-    )
-
-
-def fixed_point(value: float) -> str:
-    """Return the value without an exponent: 5 decimals, or up to 12 until 6 significant digits show."""
-    if not math.isfinite(value) or value == 0:
-        return f"{value:.5f}"
-    decimals = 5 - math.floor(math.log10(abs(value)))
-    return f"{value:.{min(max(decimals, 5), 12)}f}"

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from types import FrameType
 
+    from smxgb.progress import OnRound
+
 COMMAND = (sys.executable, "-P", "-m", "smxgb", "work")
 """How the work is started; `--link` and the pipe's file descriptor are added. -P keeps a module that lies in
 the current folder from standing in for one of the container's."""
@@ -57,7 +59,7 @@ class Child:
     said: Listener
 
     @classmethod
-    def start(cls, command: Sequence[str], environ: Mapping[str, str]) -> Child:
+    def start(cls, command: Sequence[str], environ: Mapping[str, str], on_round: OnRound | None) -> Child:
         """Start the work. Raises OSError if it can't be started."""
         listening, speaking = os.pipe()
         try:
@@ -71,7 +73,7 @@ class Child:
             raise
         finally:
             os.close(speaking)
-        return cls(pid, Listener(listening))
+        return cls(pid, Listener(listening, on_round))
 
     def kill(self) -> None:
         """Kill the process and all that it has started, as far as they have not left its session."""
@@ -92,7 +94,12 @@ class Child:
         return os.waitstatus_to_exitcode(status)
 
 
-def supervise(environ: Mapping[str, str], command: Sequence[str] = COMMAND, root: Path = ROOT) -> int:
+def supervise(
+    environ: Mapping[str, str],
+    command: Sequence[str] = COMMAND,
+    root: Path = ROOT,
+    on_round: OnRound | None = None,
+) -> int:
     """Do the whole job in a child process; return its exit code. A failed job leaves the failure file.
 
     To be called in the main thread of a process of its own: it takes over SIGTERM, SIGINT and SIGCHLD, and
@@ -102,7 +109,7 @@ def supervise(environ: Mapping[str, str], command: Sequence[str] = COMMAND, root
     with suppress(OSError):
         paths.failure.unlink()  # an earlier job's
     with _signals() as wakeup:
-        ending = _run(command, environ, root, wakeup)
+        ending = _run(command, environ, root, wakeup, on_round)
         if ending.error:
             _remove_partial(paths.model, paths.output_data)
             _report(ending.error, paths.failure)
@@ -110,10 +117,16 @@ def supervise(environ: Mapping[str, str], command: Sequence[str] = COMMAND, root
     return ending.code
 
 
-def _run(command: Sequence[str], environ: Mapping[str, str], root: Path, wakeup: int) -> Ending:
+def _run(
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    root: Path,
+    wakeup: int,
+    on_round: OnRound | None,
+) -> Ending:
     kills = oom_kills(root)
     try:
-        child = Child.start(command, child_environ(environ))
+        child = Child.start(command, child_environ(environ), on_round)
     except OSError as error:
         return Ending.of(AlgorithmError(f"the work could not be started: {command[0]}: {error.strerror}."))
     stopped = _watch(child, wakeup)

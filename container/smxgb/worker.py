@@ -13,22 +13,23 @@ from smxgb.artifacts import publish_model, stage_model, write_importance, write_
 from smxgb.boosting import EarlyStopping, Recipe, boost
 from smxgb.environment import free_bytes, memory_available
 from smxgb.errors import Mistakes, UserError
-from smxgb.evaluation import Evaluator
+from smxgb.evaluation import Evaluator, evaluation_line
 from smxgb.hyperparameters import DEFAULT_OBJECTIVE, booster_params, resolve_constraints
 from smxgb.labels import check_labels
 from smxgb.matrix import build_matrix
 from smxgb.own_metrics import OwnMetrics
 from smxgb.plan import Shape, choose_matrix, make_plan
-from smxgb.progress import PhaseClock, log
+from smxgb.progress import PhaseClock, RoundClock, log
 from smxgb.readers import open_reader
 from smxgb.store import keep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import xgboost as xgb
 
     from smxgb.batch import Schema
+    from smxgb.evaluation import Values
     from smxgb.job import Device, Job
     from smxgb.plan import Plan
     from smxgb.progress import Link
@@ -75,7 +76,12 @@ def run(job: Job, place: Place, link: Link) -> None:
             matrices = _matrices(job, place, loaded, plan, scratch)
         with clock.phase("train"):
             evaluator = _evaluator(job, loaded, classes, matrices)
-            trained = boost(_recipe(job, place, loaded.schema, classes), matrices["train"], evaluator, log)
+            trained = boost(
+                _recipe(job, place, loaded.schema, classes),
+                matrices["train"],
+                evaluator,
+                _after_round(job, link),
+            )
         with clock.phase("save"):
             write_importance(
                 trained.booster,
@@ -190,6 +196,16 @@ def _evaluator(
     )
     seen = {name: matrix for name, matrix in matrices.items() if name != "train" or settings.eval_train}
     return Evaluator(metrics, own, seen)
+
+
+def _after_round(job: Job, link: Link) -> Callable[[int, Values], None]:
+    rounds = RoundClock(link, job.parameters.settings.num_round)
+
+    def after_round(number: int, values: Values) -> None:
+        log(evaluation_line(number, values))
+        rounds.finished(number)
+
+    return after_round
 
 
 def _recipe(job: Job, place: Place, schema: Schema, classes: int | None) -> Recipe:

@@ -36,12 +36,12 @@ def read_blocks(path: Path, source: str, delimiter: str, size: int = BLOCK_BYTES
     A line end inside a quoted field ends no record. Raises UserError for a record that is longer than
     `LONGEST_RECORD`.
     """
-    with path.open("rb", buffering=0) as file:
+    with path.open("rb") as file:
         held = b""
         offset = 0
         while chunk := file.read(size):
             held = held + chunk if held else chunk
-            end = _last_record_end(held, delimiter)
+            end = len(held) if len(chunk) < size else _last_record_end(held, delimiter)
             if end:
                 yield Block(held[:end], offset)
                 offset += end

@@ -164,8 +164,8 @@ class Cells:
         count = len(records) - 1
         more = f" (and {count} more such records up to line {first + records[-1][0]})" if count else ""
         return (
-            f"{self.source}, line {first + before}: the record has {width} values, the file's first one has "
-            f"{self.layout.width}{more}. Every record needs as many values as the first."
+            f"{self.source}, line {first + before}: the record has {width} value{'s' if width > 1 else ''}, the "
+            f"file's first one has {self.layout.width}{more}. Every record needs as many values as the first."
         )
 
 
