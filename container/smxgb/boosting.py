@@ -6,10 +6,12 @@ is continued from a saved model equal to training in one go.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
 import xgboost as xgb
 
 if TYPE_CHECKING:
@@ -96,20 +98,25 @@ def boost(
     if keeper and keeper.score is not None:
         trained.best_round, trained.best_score = keeper.round, keeper.score
         trained.booster = keeper.cut(booster)
+    if drops_trees(recipe.parameters):
+        trained.booster = with_scaled_leaves(trained.booster)
     return trained
+
+
+def drops_trees(parameters: Mapping[str, object]) -> bool:
+    """Return whether trees are left out at random (dropout), so that each round re-weights earlier trees."""
+    return parameters.get("booster") == "dart" or any(parameters.get(n) for n in ("rate_drop", "one_drop"))
 
 
 class _BestRound:
     """Follows the monitored metric. Where a booster can't be cut at a round, it keeps the best round's bytes.
 
-    Slicing is exact for plain trees; dart re-weights earlier trees, and a linear model has none to slice.
+    Slicing is exact for plain trees; dropout re-weights earlier ones, and a linear model has none to slice.
     """
 
     def __init__(self, rule: EarlyStopping, parameters: Mapping[str, object]) -> None:
         self._rule = rule
-        self._keeps_bytes = parameters.get("booster") in {"dart", "gblinear"} or bool(
-            parameters.get("rate_drop") or parameters.get("one_drop")
-        )
+        self._keeps_bytes = parameters.get("booster") == "gblinear" or drops_trees(parameters)
         self._bytes: bytearray | None = None
         self.round = 0
         self.score: float | None = None
@@ -128,3 +135,22 @@ class _BestRound:
         if self._bytes is not None:
             return xgb.Booster(model_file=self._bytes)
         return booster if self._keeps_bytes else booster[: self.round + 1]
+
+
+def with_scaled_leaves(booster: xgb.Booster) -> xgb.Booster:
+    """Return a model of trees with dropout as plain trees whose leaves hold the weight of their tree.
+
+    XGBoost 3.4 writes the weights to a place where earlier versions, those of serving images among them, do not
+    look: they would predict as if every tree counted in full.
+    """
+    model = json.loads(booster.save_raw("json"))
+    trees = model["learner"]["gradient_booster"]["model"]
+    weights = trees.pop("weight_drop", None)
+    if weights is None:
+        return booster
+    for tree, weight in zip(trees["trees"], weights, strict=True):
+        values = np.array(tree["split_conditions"], np.float32)
+        leaves = np.array(tree["left_children"]) == -1
+        values[leaves] *= np.float32(weight)
+        tree["split_conditions"] = values.tolist()
+    return xgb.Booster(model_file=bytearray(json.dumps(model).encode()))

@@ -103,17 +103,16 @@ class Channels:
             yield self.validation
 
 
-def find_channels(config: Mapping[str, object], data: Path) -> Channels:
-    """Return the job's channels. `config` is inputdataconfig.json, maybe empty; `data` has their folders.
+def find_channels(config: Mapping[str, object], folders: Mapping[str, Path]) -> Channels:
+    """Return the job's channels; `config` is inputdataconfig.json, `folders` has the folder of each.
 
     Raises:
         UserError: With all that is wrong with all channels.
     """
-    names = sorted(config) or _folders(data)
     mistakes = Mistakes()
     notes = []
     chosen: dict[Name, str] = {}
-    for given in names:
+    for given in sorted(config):
         name = SPELLINGS.get(given.lower())
         if name is None:
             if given not in SILENT:
@@ -127,9 +126,9 @@ def find_channels(config: Mapping[str, object], data: Path) -> Channels:
     channels: dict[Name, Channel] = {}
     for name, given in chosen.items():
         with mistakes.collect():
-            channels[name] = _channel(name, config.get(given, {}), data / given)
+            channels[name] = _channel(name, config[given], folders[given])
     if "train" not in chosen:
-        mistakes.add(_no_train(names))
+        mistakes.add(_no_train(sorted(config)))
     mistakes.raise_any()
     return Channels(channels["train"], channels.get("validation"), tuple(notes))
 
@@ -140,10 +139,6 @@ def _no_train(names: list[str]) -> str:
     close = get_close_matches("train", names, n=1)
     hint = f" Rename '{close[0]}'." if close else " Name the channel with the training data 'train'."
     return f"there is no channel 'train', only {', '.join(repr(name) for name in names)}.{hint}"
-
-
-def _folders(data: Path) -> list[str]:
-    return sorted(entry.name for entry in data.iterdir() if entry.is_dir()) if data.is_dir() else []
 
 
 def _channel(name: Name, config: object, folder: Path) -> Channel:

@@ -12,6 +12,7 @@ from smxgb.hyperparameters import ColumnRef, parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from smxgb.channels import Channels
     from smxgb.environment import Hosts, Machine
@@ -67,6 +68,11 @@ class Job:
     notes: tuple[str, ...]
 
     @property
+    def threads(self) -> int:
+        """The threads of this host that the job uses."""
+        return self.parameters.settings.nthread or self.machine.threads
+
+    @property
     def data(self) -> DataSettings:
         """How the rows are to be read."""
         settings = self.parameters.settings
@@ -85,7 +91,15 @@ class Job:
         )
 
 
-def load_job(environ: Mapping[str, str]) -> Job:
+@dataclass(frozen=True)
+class Places:
+    """Where a job's hyperparameters and channels are, if not where SageMaker puts them."""
+
+    hyperparameters: Path | None = None
+    channels: Mapping[str, Path] | None = None
+
+
+def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     """Read and check the configuration of this host, and list its files; their data is not read yet.
 
     Raises:
@@ -97,9 +111,9 @@ def load_job(environ: Mapping[str, str]) -> Job:
     with mistakes.collect():
         hosts = read_hosts(paths)
     with mistakes.collect():
-        parameters = parse(read_json(paths.config / "hyperparameters.json"))
+        parameters = parse(read_json(places.hyperparameters or paths.config / "hyperparameters.json"))
     with mistakes.collect():
-        channels = find_channels(read_json(paths.config / "inputdataconfig.json"), paths.data)
+        channels = _channels(paths, places)
     with mistakes.collect():
         checkpoints = read_json(paths.config / "checkpointconfig.json")
     mistakes.raise_any()
@@ -120,6 +134,15 @@ def load_job(environ: Mapping[str, str]) -> Job:
         notes.append(f"This version trains on 1 of the {len(machine.gpus)} GPUs.")
     mode: Choice[Mode] = Choice("single", "one host")
     return Job(paths, hosts, machine, parameters, channels, mode, device, tuple(notes))
+
+
+def _channels(paths: Paths, places: Places) -> Channels:
+    if places.channels is not None:
+        return find_channels({name: {} for name in places.channels}, places.channels)
+    config = read_json(paths.config / "inputdataconfig.json")
+    names = sorted(config) or sorted(folder.name for folder in paths.data.glob("*") if folder.is_dir())
+    folders = {name: paths.data / name for name in names}
+    return find_channels({name: config.get(name, {}) for name in names}, folders)
 
 
 def _choose_device(settings: Hyperparameters, machine: Machine, mistakes: Mistakes) -> Choice[Device]:

@@ -18,7 +18,7 @@ from smxgb.hyperparameters import DEFAULT_OBJECTIVE, booster_params, resolve_con
 from smxgb.labels import check_labels
 from smxgb.matrix import build_matrix
 from smxgb.own_metrics import OwnMetrics
-from smxgb.plan import Shape, choose_matrix, make_plan
+from smxgb.plan import make_plan
 from smxgb.progress import PhaseClock, RoundClock, log
 from smxgb.readers import open_reader
 from smxgb.store import keep
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from smxgb.plan import Plan
     from smxgb.progress import Link
     from smxgb.store import Labels, Stored
-
-XGBOOST_MAX_BIN = 256
-"""XGBoost's own default of `max_bin`."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,7 @@ def run(job: Job, place: Place, link: Link) -> None:
         UserError: If the data can't be trained on, with all that was found.
         PlatformError: If the host lacks memory or disk.
     """
-    for line in logbook.start_block(job, place.threads):
+    for line in logbook.start_block(job):
         log(line)
     clock = PhaseClock(link)
     with _scratch_folder(job, link) as scratch:
@@ -145,27 +142,12 @@ def _labels(loaded: Loaded) -> dict[str, Labels]:
 
 
 def _plan(job: Job, loaded: Loaded) -> Plan:
-    settings = job.parameters.settings
-    shapes = {
-        name: Shape(kept.rows, len(loaded.schema.names), _missing_share(kept, loaded.schema))
-        for name, kept in loaded.channels.items()
-    }
-    plan = make_plan(
-        choose_matrix(settings.booster, settings.tree_method),
-        shapes["train"],
-        shapes.get("validation"),
-        max_bin=settings.max_bin or XGBOOST_MAX_BIN,
-        ranked_metric=any(metric.base in {"auc", "aucpr"} for metric in job.parameters.metrics),
-        available=memory_available(),
-    )
+    columns = len(loaded.schema.names)
+    shapes = {name: kept.summary.shape(columns) for name, kept in loaded.channels.items()}
+    plan = make_plan(job.parameters, shapes, memory_available())
     log(plan.describe())
     plan.check()
     return plan
-
-
-def _missing_share(kept: Stored, schema: Schema) -> float:
-    cells = kept.rows * len(schema.names)
-    return (kept.summary.missing or 0) / cells if cells else 0.0
 
 
 def _matrices(job: Job, place: Place, loaded: Loaded, plan: Plan, scratch: Path) -> dict[str, xgb.DMatrix]:

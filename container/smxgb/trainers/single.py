@@ -13,5 +13,4 @@ if TYPE_CHECKING:
 
 def train(job: Job, link: Link) -> None:
     """Run the one worker of the job."""
-    threads = job.parameters.settings.nthread or job.machine.threads
-    worker.run(job, worker.Place(rank=0, world_size=1, device=job.device.value, threads=threads), link)
+    worker.run(job, worker.Place(rank=0, world_size=1, device=job.device.value, threads=job.threads), link)
