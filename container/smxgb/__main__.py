@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import traceback
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from smxgb.environment import process_environ
+from smxgb.environment import in_container, process_environ
 from smxgb.errors import JobError, as_job_error
-from smxgb.progress import Link, die_with_parent, log_error
+from smxgb.progress import Link, die_with_parent, log, log_error
 from smxgb.supervisor import supervise
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from smxgb.progress import OnRound
 
 KEPT_OUT = ("pandas", "sklearn", "polars", "modin", "cudf", "matplotlib", "graphviz")
 """Packages that xgboost imports if they are there. Training needs none of them: without, it starts in half
@@ -19,24 +28,43 @@ the time and with a third of the memory."""
 
 def main() -> int:
     """Run the command that the arguments name; return the exit code."""
+    arguments = _arguments()
+    match arguments.command:
+        case "train":
+            return train()
+        case "check":
+            folders = {"train": arguments.train, "validation": arguments.validation}
+            return _check(arguments.hyperparameters, {name: path for name, path in folders.items() if path})
+        case "describe":
+            return _describe(markdown=arguments.markdown)
+        case "work":
+            _work(arguments.link, arguments.beat)
+    return serve()
+
+
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="smxgb", description="XGBoost training container for Amazon SageMaker."
     )
-    commands = parser.add_subparsers(dest="command", required=True)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("train", help="train as SageMaker asks, from /opt/ml or $SAGEMAKER_BASE_DIR")
+    check = commands.add_parser("check", help="say what a job would do, and what is wrong with it")
+    check.add_argument("--hyperparameters", type=Path, metavar="FILE", help="JSON, instead of the job's")
+    check.add_argument("--train", type=Path, metavar="FOLDER", help="instead of the job's channels")
+    check.add_argument("--validation", type=Path, metavar="FOLDER", help="with --train")
+    describe = commands.add_parser("describe", help="print settings, content types and metrics as JSON")
+    describe.add_argument("--markdown", action="store_true", help="print the README's tables instead")
     commands.add_parser("serve", help="serve a model (comes later)")
     work = commands.add_parser("work")
     work.add_argument("--link", type=int, required=True)
     work.add_argument("--beat", type=float)
-    arguments = parser.parse_args()
-    if arguments.command == "work":
-        _work(arguments.link, arguments.beat)
-    return {"train": train, "serve": serve}[arguments.command]()
+    return parser.parse_args()
 
 
 def train() -> int:
     """Train: start the work in a process of its own, and report however it ends."""
-    return supervise(process_environ())
+    with _round_bar() as on_round:
+        return supervise(process_environ(), on_round=on_round)
 
 
 def serve() -> int:
@@ -45,6 +73,28 @@ def serve() -> int:
         "This image does not serve yet: deploy the model with AWS's XGBoost image, version 3.1 or newer."
     )
     return 1
+
+
+def _check(hyperparameters: Path | None, channels: dict[str, Path]) -> int:
+    """Rehearse a job up to one batch of each channel; return 0, or 2 if something is wrong."""
+    _keep_out(KEPT_OUT)
+    from smxgb.job import Places, load_job  # noqa: PLC0415 - after the packages that are kept out
+    from smxgb.rehearsal import rehearse  # noqa: PLC0415
+
+    try:
+        rehearse(load_job(process_environ(), Places(hyperparameters, channels or None)))
+    except JobError as error:
+        for line in error.lines():
+            log_error(line)
+        return error.exit_code
+    return 0
+
+
+def _describe(*, markdown: bool) -> int:
+    from smxgb.hyperparameters.description import describe, settings_table  # noqa: PLC0415 - only needed here
+
+    log(settings_table() if markdown else json.dumps(describe(), indent=2))
+    return 0
 
 
 def _work(fd: int, beat: float | None) -> None:
@@ -77,6 +127,23 @@ def _work(fd: int, beat: float | None) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+@contextmanager
+def _round_bar() -> Iterator[OnRound | None]:
+    """Draw a bar of the rounds on a terminal outside a container; elsewhere there is none."""
+    if not sys.stderr.isatty() or in_container():
+        yield None
+        return
+    from tqdm import tqdm  # noqa: PLC0415 - a job on SageMaker never needs it
+
+    with tqdm(unit="round", leave=False, dynamic_ncols=True) as bar:
+
+        def on_round(number: int, total: int) -> None:
+            bar.total = total
+            bar.update(number + 1 - bar.n)
+
+        yield on_round
 
 
 def _keep_out(packages: tuple[str, ...]) -> None:

@@ -8,7 +8,7 @@ import math
 import os
 from contextlib import contextmanager
 from operator import itemgetter
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import xgboost as xgb
 
@@ -38,12 +38,9 @@ def stage_model(booster: xgb.Booster, schema: Schema, folder: Path) -> Path:
     booster.feature_names = None if schema.invented else list(schema.names)
     if schema.invented:
         booster.feature_types = None
-    folder.mkdir(parents=True, exist_ok=True)
     staged = folder / f".smxgb-{MODEL_NAME}"
-    with staged.open("wb") as stream:
+    with _written(staged, "wb") as stream:
         stream.write(booster.save_raw("ubj"))
-        stream.flush()
-        os.fsync(stream.fileno())
     loaded = xgb.Booster(model_file=bytearray(staged.read_bytes()))
     found, expected = ((each.num_boosted_rounds(), each.num_features()) for each in (loaded, booster))
     if found != expected:
@@ -96,8 +93,21 @@ def _defined(value: object) -> object:
 @contextmanager
 def _replacing(path: Path) -> Iterator[IO[str]]:
     """Open a file beside `path` that takes its place once it is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     written = path.with_name(f".smxgb-{path.name}")
-    with written.open("w", newline="") as stream:
+    with _written(written, "w") as stream:
         yield stream
     written.replace(path)
+
+
+@contextmanager
+def _written(path: Path, mode: str) -> Iterator[IO[Any]]:
+    """Open a file to write; it is on the disk afterwards. An error names it, as those of writes do not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open(mode, newline="" if mode == "w" else None) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        error.filename = str(path)
+        raise

@@ -6,10 +6,12 @@ is continued from a saved model equal to training in one go.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
 import xgboost as xgb
 
 if TYPE_CHECKING:
@@ -69,14 +71,16 @@ class Trained:
     best_score: float | None = None
 
 
-def boost(recipe: Recipe, train: xgb.DMatrix, evaluator: Evaluator, say: Callable[[str], None]) -> Trained:
+def boost(
+    recipe: Recipe, train: xgb.DMatrix, evaluator: Evaluator, after_round: Callable[[int, Values], None]
+) -> Trained:
     """Train and return the booster.
 
     Args:
         recipe: What to train.
         train: The training matrix.
         evaluator: Evaluates the booster after each round.
-        say: Takes the evaluation line of each round.
+        after_round: Called with the number of each round and its values.
     """
     parameters = [*recipe.parameters.items(), *evaluator.parameters]
     booster = xgb.Booster(parameters, [train, *evaluator.matrices.values()])
@@ -88,26 +92,31 @@ def boost(recipe: Recipe, train: xgb.DMatrix, evaluator: Evaluator, say: Callabl
         values = evaluator.evaluate(booster, number)
         for (data, metric), value in values.items():
             trained.history.setdefault(data, {}).setdefault(metric, []).append(value)
-        say(evaluation_line(number, values))
+        after_round(number, values)
         if keeper and keeper.is_enough(number, values, booster):
             break
     if keeper and keeper.score is not None:
         trained.best_round, trained.best_score = keeper.round, keeper.score
         trained.booster = keeper.cut(booster)
+    if drops_trees(recipe.parameters):
+        trained.booster = with_scaled_leaves(trained.booster)
     return trained
+
+
+def drops_trees(parameters: Mapping[str, object]) -> bool:
+    """Return whether trees are left out at random (dropout), so that each round re-weights earlier trees."""
+    return parameters.get("booster") == "dart" or any(parameters.get(n) for n in ("rate_drop", "one_drop"))
 
 
 class _BestRound:
     """Follows the monitored metric. Where a booster can't be cut at a round, it keeps the best round's bytes.
 
-    Slicing is exact for plain trees; dart re-weights earlier trees, and a linear model has none to slice.
+    Slicing is exact for plain trees; dropout re-weights earlier ones, and a linear model has none to slice.
     """
 
     def __init__(self, rule: EarlyStopping, parameters: Mapping[str, object]) -> None:
         self._rule = rule
-        self._keeps_bytes = parameters.get("booster") in {"dart", "gblinear"} or bool(
-            parameters.get("rate_drop") or parameters.get("one_drop")
-        )
+        self._keeps_bytes = parameters.get("booster") == "gblinear" or drops_trees(parameters)
         self._bytes: bytearray | None = None
         self.round = 0
         self.score: float | None = None
@@ -128,19 +137,20 @@ class _BestRound:
         return booster if self._keeps_bytes else booster[: self.round + 1]
 
 
-def evaluation_line(number: int, values: Values) -> str:
-    """Return the line that CloudWatch and tuning read: `[0]` and `data-metric:value`, tabs between."""
-    return "\t".join(
-        [
-            f"[{number}]",
-            *(f"{data}-{metric}:{fixed_point(value)}" for (data, metric), value in values.items()),
-        ]
-    )
+def with_scaled_leaves(booster: xgb.Booster) -> xgb.Booster:
+    """Return a model of trees with dropout as plain trees whose leaves hold the weight of their tree.
 
-
-def fixed_point(value: float) -> str:
-    """Return the value without an exponent: 5 decimals, or up to 12 until 6 significant digits show."""
-    if not math.isfinite(value) or value == 0:
-        return f"{value:.5f}"
-    decimals = 5 - math.floor(math.log10(abs(value)))
-    return f"{value:.{min(max(decimals, 5), 12)}f}"
+    XGBoost 3.4 writes the weights to a place where earlier versions, those of serving images among them, do not
+    look: they would predict as if every tree counted in full.
+    """
+    model = json.loads(booster.save_raw("json"))
+    trees = model["learner"]["gradient_booster"]["model"]
+    weights = trees.pop("weight_drop", None)
+    if weights is None:
+        return booster
+    for tree, weight in zip(trees["trees"], weights, strict=True):
+        values = np.array(tree["split_conditions"], np.float32)
+        leaves = np.array(tree["left_children"]) == -1
+        values[leaves] *= np.float32(weight)
+        tree["split_conditions"] = values.tolist()
+    return xgb.Booster(model_file=bytearray(json.dumps(model).encode()))

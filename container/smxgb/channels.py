@@ -62,12 +62,13 @@ SPARSE_TOKEN = re.compile(rb"^\S+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?$")
 class DataFile:
     """A file of a channel, or a part of one: `size` bytes from byte `begin` on.
 
-    A part holds the records, or row groups, that begin in it.
+    A part stands for the records of a text file that begin in it, or the row groups whose middle lies in it.
     """
 
     path: Path
     size: int
     begin: int = 0
+    is_part: bool = False
 
     @property
     def end(self) -> int:
@@ -112,19 +113,20 @@ class Channels:
             yield self.validation
 
 
-def find_channels(config: Mapping[str, object], data: Path, *, alone: bool = True) -> Channels:
-    """Return the job's channels. `config` is inputdataconfig.json, maybe empty; `data` has their folders.
+def find_channels(
+    config: Mapping[str, object], folders: Mapping[str, Path], *, alone: bool = True
+) -> Channels:
+    """Return the job's channels; `config` is inputdataconfig.json, `folders` has the folder of each.
 
     With several hosts, `alone` false, a channel may have no file on this one.
 
     Raises:
         UserError: With all that is wrong with all channels.
     """
-    names = sorted(config) or _folders(data)
     mistakes = Mistakes()
     notes = []
     chosen: dict[Name, str] = {}
-    for given in names:
+    for given in sorted(config):
         name = SPELLINGS.get(given.lower())
         if name is None:
             if given not in SILENT:
@@ -138,9 +140,9 @@ def find_channels(config: Mapping[str, object], data: Path, *, alone: bool = Tru
     channels: dict[Name, Channel] = {}
     for name, given in chosen.items():
         with mistakes.collect():
-            channels[name] = _channel(name, config.get(given, {}), data / given, alone=alone)
+            channels[name] = _channel(name, config[given], folders[given], alone=alone)
     if "train" not in chosen:
-        mistakes.add(_no_train(names))
+        mistakes.add(_no_train(sorted(config)))
     mistakes.raise_any()
     return Channels(channels["train"], channels.get("validation"), tuple(notes))
 
@@ -151,10 +153,6 @@ def _no_train(names: list[str]) -> str:
     close = get_close_matches("train", names, n=1)
     hint = f" Rename '{close[0]}'." if close else " Name the channel with the training data 'train'."
     return f"there is no channel 'train', only {', '.join(repr(name) for name in names)}.{hint}"
-
-
-def _folders(data: Path) -> list[str]:
-    return sorted(entry.name for entry in data.iterdir() if entry.is_dir()) if data.is_dir() else []
 
 
 def _channel(name: Name, config: object, folder: Path, *, alone: bool) -> Channel:

@@ -96,6 +96,11 @@ def process_environ() -> dict[str, str]:
     return dict(os.environ)
 
 
+def in_container(root: Path = ROOT) -> bool:
+    """Return whether this process runs in a Docker or Podman container."""
+    return any((root / mark).exists() for mark in (".dockerenv", "run/.containerenv"))
+
+
 def child_environ(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables of the process that does the work; what the user has set stays."""
     defaults = {

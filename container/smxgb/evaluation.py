@@ -103,3 +103,21 @@ def parse_evaluation(text: str) -> list[float]:
     looks for the name that it asked for.
     """
     return [float(part.rpartition(":")[2]) for part in text.split("\t")[1:]]
+
+
+def evaluation_line(number: int, values: Values) -> str:
+    """Return the line that CloudWatch and tuning read: `[0]` and `data-metric:value`, tabs between."""
+    return "\t".join(
+        [
+            f"[{number}]",
+            *(f"{data}-{metric}:{fixed_point(value)}" for (data, metric), value in values.items()),
+        ]
+    )
+
+
+def fixed_point(value: float) -> str:
+    """Return the value without an exponent: 5 decimals, or up to 12 until 6 significant digits show."""
+    if not math.isfinite(value) or value == 0:
+        return f"{value:.5f}"
+    decimals = 5 - math.floor(math.log10(abs(value)))
+    return f"{value:.{min(max(decimals, 5), 12)}f}"

@@ -12,6 +12,7 @@ from smxgb.hyperparameters import ColumnRef, parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from smxgb.channels import Channels
     from smxgb.environment import Hosts, Machine
@@ -68,7 +69,7 @@ class Job:
 
     @property
     def threads(self) -> int:
-        """The threads of a host's worker."""
+        """The threads of this host that the job uses."""
         return self.parameters.settings.nthread or self.machine.threads
 
     @property
@@ -90,7 +91,15 @@ class Job:
         )
 
 
-def load_job(environ: Mapping[str, str]) -> Job:
+@dataclass(frozen=True)
+class Places:
+    """Where a job's hyperparameters and channels are, if not where SageMaker puts them."""
+
+    hyperparameters: Path | None = None
+    channels: Mapping[str, Path] | None = None
+
+
+def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     """Read and check the configuration of this host, and list its files; their data is not read yet.
 
     Raises:
@@ -101,10 +110,9 @@ def load_job(environ: Mapping[str, str]) -> Job:
     mistakes = Mistakes()
     hosts = read_hosts(paths)
     with mistakes.collect():
-        parameters = parse(read_json(paths.config / "hyperparameters.json"))
+        parameters = parse(read_json(places.hyperparameters or paths.config / "hyperparameters.json"))
     with mistakes.collect():
-        config = read_json(paths.config / "inputdataconfig.json")
-        channels = find_channels(config, paths.data, alone=len(hosts.names) == 1)
+        channels = _channels(paths, places, alone=len(hosts.names) == 1)
     with mistakes.collect():
         checkpoints = read_json(paths.config / "checkpointconfig.json")
     mistakes.raise_any()
@@ -125,6 +133,15 @@ def load_job(environ: Mapping[str, str]) -> Job:
         notes.append(f"This version trains on 1 of the {len(machine.gpus)} GPUs.")
     mode = _choose_mode(hosts)
     return Job(paths, hosts, machine, parameters, channels, mode, device, tuple(notes))
+
+
+def _channels(paths: Paths, places: Places, *, alone: bool) -> Channels:
+    if places.channels is not None:
+        return find_channels({name: {} for name in places.channels}, places.channels, alone=alone)
+    config = read_json(paths.config / "inputdataconfig.json")
+    names = sorted(config) or sorted(folder.name for folder in paths.data.glob("*") if folder.is_dir())
+    folders = {name: paths.data / name for name in names}
+    return find_channels({name: config.get(name, {}) for name in names}, folders, alone=alone)
 
 
 def _choose_mode(hosts: Hosts) -> Choice[Mode]:

@@ -38,14 +38,14 @@ def versions() -> dict[str, str]:
     }
 
 
-def start_block(job: Job, threads: int) -> list[str]:
+def start_block(job: Job) -> list[str]:
     """Return the lines that say what runs, on what, with which data and settings, and why."""
     machine = job.machine
     lines = [
         "Versions: " + ", ".join(f"{name} {number}" for name, number in versions().items()) + ".",
         f"Mode: {job.mode.value} ({job.mode.why}). Device: {job.device.value} ({job.device.why}).",
         (
-            f"Threads: {threads}. Memory: {readable_bytes(machine.memory_available)} free of "
+            f"Threads: {job.threads}. Memory: {readable_bytes(machine.memory_available)} free of "
             f"{readable_bytes(machine.memory_limit)} (the {machine.memory_limit_source}'s)."
         ),
     ]

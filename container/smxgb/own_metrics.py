@@ -1,8 +1,8 @@
 """The metrics that XGBoost does not have, as weighted sums that add up over batches and workers.
 
-A worker tallies its rows, the sums of all workers are added, and every worker gets the same value from them. Each
-value is scikit-learn's: accuracy_score, balanced_accuracy_score, f1_score, precision_score, recall_score (with
-zero_division=0), r2_score and mean_squared_error.
+A worker tallies its rows, the sums of all workers are added, and every worker gets the same value from them.
+Each value is scikit-learn's: accuracy_score, balanced_accuracy_score, f1_score, precision_score, recall_score
+(with zero_division=0), r2_score and mean_squared_error.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 class OwnMetrics:
     """Tallies the container's own metrics `names` for an objective.
 
-    `classes` is the number of classes, 2 for a binary objective; regression ignores it. `centre` is a number near
-    the labels' mean, the same on all workers: the sums of squares are taken around it, so that r2 stays exact for
-    labels far from 0.
+    `classes` is the number of classes, 2 for a binary objective; regression ignores it. `centre` is a number
+    near the labels' mean, the same on all workers: the sums of squares are taken around it, so that r2 stays
+    exact for labels far from 0.
     """
 
     objective: Objective
@@ -40,7 +40,7 @@ class OwnMetrics:
     centre: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse a metric that is not the container's or not defined for the objective: a fault of the caller."""
+        """Refuse a metric that is not the container's, or not defined for the objective."""
         kind = kind_of(self.objective)
         for name in self.names:
             if METRICS[name].source != "container" or kind not in METRICS[name].fits:
@@ -49,8 +49,9 @@ class OwnMetrics:
     def sums(self, prediction: Numbers, label: Numbers, weight: Numbers | None) -> Sums:
         """Return the sums of some rows, a flat array whose length depends on the job alone.
 
-        `prediction` is what `Booster.predict` returns: (rows,), or (rows, classes) for multi:softprob. `label` is
-        (rows,), for classes whole numbers from 0 to classes - 1; `weight` is (rows,), None for all ones.
+        `prediction` is what `Booster.predict` returns: (rows,), or (rows, classes) for multi:softprob.
+        `label` is (rows,), for classes whole numbers from 0 to classes - 1; `weight` is (rows,), None for
+        all ones.
         """
         parts = []
         if self._by_class:
@@ -60,10 +61,10 @@ class OwnMetrics:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def values(self, sums: Sums) -> dict[str, float]:
-        """Return each metric's value from the added sums of all rows; nan where there are no rows or no weight.
+        """Return each metric's value from the added sums of all rows; nan without any rows or weight.
 
-        As in scikit-learn, precision, recall and f1 are 0 for a class that is never predicted, and r2 of labels
-        that are all equal is 1 for a perfect prediction, else 0.
+        As in scikit-learn, precision, recall and f1 are 0 for a class that is never predicted, and r2 of
+        labels that are all equal is 1 for a perfect prediction, else 0.
         """
         cells = self.classes**2 if self._by_class else 0
         confusion = sums[:cells].reshape(self.classes, self.classes) if cells else np.zeros((0, 0))

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from smxgb.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from smxgb.hyperparameters import Parsed
+    from smxgb.store import Shape
 
 type MatrixKind = Literal["quantile", "iterated", "whole"]
 """Binned as the batches stream by; CSR that XGBoost caches on disk; CSR from one table in memory."""
 
 MIB = 1 << 20
+XGBOOST_MAX_BIN = 256
+"""XGBoost's own default of `max_bin`."""
 BASE = 64 * MIB
 """Read buffers, quantile sketches and histograms, beside what grows with the rows."""
 
@@ -36,13 +44,17 @@ class Plan:
             )
 
 
-@dataclass(frozen=True)
-class Shape:
-    """What the memory of a matrix depends on. `missing` is the share of values that are missing, 0 to 1."""
-
-    rows: int
-    columns: int
-    missing: float = 0.0
+def make_plan(parameters: Parsed, shapes: Mapping[str, Shape], available: int) -> Plan:
+    """Return the plan for matrices of the given shapes, with `available` bytes of memory left."""
+    settings = parameters.settings
+    kind = choose_matrix(settings.booster, settings.tree_method)
+    row = _Row(
+        kind,
+        max_bin=settings.max_bin or XGBOOST_MAX_BIN,
+        ranked_metric=any(metric.base in {"auc", "aucpr"} for metric in parameters.metrics),
+    )
+    needed = BASE + sum(round(shape.rows * row.size(shape)) for shape in shapes.values())
+    return Plan(kind, needed, available)
 
 
 def choose_matrix(booster: str | None, tree_method: str | None) -> MatrixKind:
@@ -57,45 +69,28 @@ def choose_matrix(booster: str | None, tree_method: str | None) -> MatrixKind:
     return "quantile"
 
 
-def make_plan(
-    kind: MatrixKind,
-    train: Shape,
-    validation: Shape | None,
-    *,
-    max_bin: int,
-    ranked_metric: bool,
-    available: int,
-) -> Plan:
-    """Return the plan with its estimate of memory.
+@dataclass(frozen=True)
+class _Row:
+    """What the memory of one row depends on, beside its columns."""
 
-    Args:
-        kind: The kind of matrix.
-        train: The training matrix.
-        validation: The evaluation matrix, if there is one.
-        max_bin: Bins a feature.
-        ranked_metric: Whether a metric sorts the predictions (auc, aucpr), which needs 24 bytes a row.
-        available: Bytes that the job may still use.
-    """
-    needed = BASE
-    for shape in (train, validation):
-        if shape is not None:
-            needed += round(shape.rows * _bytes_a_row(kind, shape, max_bin, ranked_metric=ranked_metric))
-    return Plan(kind, needed, available)
+    kind: MatrixKind
+    max_bin: int
+    ranked_metric: bool
+
+    def size(self, shape: Shape) -> float:
+        """Return the measured bytes of one row: its values, and its label, gradients and predictions."""
+        # A metric that sorts the predictions (auc, aucpr) needs 24 bytes more.
+        row = 56 + 24 * self.ranked_metric
+        present = shape.columns * (1 - shape.missing)
+        if self.kind == "whole":
+            return row + 4 * shape.columns + 24 * present
+        if self.kind == "iterated":
+            return row + 16 * present
+        bin_bytes = 1 if self.max_bin <= 256 else 2 if self.max_bin <= 65_536 else 4  # noqa: PLR2004 - 1, 2 bytes
+        if shape.missing:  # a sparse index: 4 bytes a value, and the offsets of its rows
+            return row + 8 + 4 * present + bin_bytes * shape.columns
+        return row + 2 * bin_bytes * shape.columns
 
 
-def _bytes_a_row(kind: MatrixKind, shape: Shape, max_bin: int, *, ranked_metric: bool) -> float:
-    """Return the measured bytes of one row: its values, and its label, gradients and predictions."""
-    row = 56 + 24 * ranked_metric
-    present = shape.columns * (1 - shape.missing)
-    if kind == "whole":
-        return row + 4 * shape.columns + 8 * present * 3
-    if kind == "iterated":
-        return row + 8 * present * 2
-    bin_bytes = 1 if max_bin <= 256 else 2 if max_bin <= 65_536 else 4  # noqa: PLR2004 - what bytes hold
-    if shape.missing:  # a sparse index: 4 bytes a value, and the offsets of its rows
-        return row + 8 + 4 * present + bin_bytes * shape.columns
-    return row + 2 * bin_bytes * shape.columns
-
-
-def _mib(count: int) -> str:
-    return f"{count // MIB:,} MiB"
+def _mib(count: float) -> str:
+    return f"{round(count) // MIB:,} MiB"

@@ -15,6 +15,7 @@ import sys
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Literal, TextIO
@@ -22,8 +23,10 @@ from typing import TYPE_CHECKING, Literal, TextIO
 from smxgb.errors import JobError, from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+type OnRound = Callable[[int, int], None]
+"""Called after each round with its number, counted from 0, and the most rounds there will be."""
 type PhaseName = Literal["load", "matrix", "train", "save"]
 
 
@@ -68,6 +71,10 @@ class Link:
     def scratch(self, folder: Path) -> None:
         """Name a folder of temporary files, which the supervisor removes at the end, whatever the end."""
         self._send({"scratch": str(folder.absolute())})
+
+    def round(self, number: int, total: int) -> None:
+        """Say that round `number`, counted from 0, of at most `total` is done."""
+        self._send({"round": [number, total]})
 
     def failed(self, error: JobError) -> None:
         """Report the failure that ends the job."""
@@ -128,9 +135,10 @@ class Listener:
     `signs` counts the signs of life: it rises with whatever is said.
     """
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, on_round: OnRound | None = None) -> None:
         os.set_blocking(fd, False)
         self.fd = fd
+        self._on_round = on_round
         self.phase: str | None = None
         self.scratch: list[Path] = []
         self.error: JobError | None = None
@@ -168,6 +176,9 @@ class Listener:
         match message:
             case {"phase": str(name)}:
                 self.phase = name
+            case {"round": [int(number), int(total)]}:
+                if self._on_round:
+                    self._on_round(number, total)
             case {"scratch": str(folder)}:
                 self.scratch.append(Path(folder))
             case {"failed": dict(failure)}:
@@ -262,6 +273,30 @@ class PhaseClock:
                 if line.startswith("VmHWM:"):
                     return int(line.split()[1]) * 1024
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+class RoundClock:
+    """Tells the supervisor of each round, and every half minute the log how far the training is."""
+
+    def __init__(self, link: Link, total: int, every: float = 30.0) -> None:
+        self._link = link
+        self._total = total
+        self._every = every
+        self._start = self._said = time.monotonic()
+
+    def finished(self, number: int) -> None:
+        """Take note that round `number`, counted from 0, is done."""
+        self._link.round(number, self._total)
+        now = time.monotonic()
+        if now - self._said < self._every:
+            return
+        self._said = now
+        pace = (now - self._start) / (number + 1)
+        left = round(pace * (self._total - number - 1))
+        log(
+            f"Round {number + 1} of {self._total}: {pace:.2f} s a round, at most "
+            f"{timedelta(seconds=left)} left."
+        )
 
 
 def _write(text: str, stream: TextIO) -> None:

@@ -6,12 +6,13 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
+from smxgb.channels import DataFile
 from smxgb.progress import readable_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from smxgb.channels import Channel, DataFile
+    from smxgb.channels import Channel
     from smxgb.group import Group
 
 SAMPLED_FILES = 20
@@ -59,7 +60,7 @@ def split(channel: Channel, index: int, workers: int, *, whole: bool = False) ->
     for file in channel.files:
         first, last = max(begin, 0), min(end, file.size)
         if first < last:
-            parts.append(replace(file, begin=file.begin + first, size=last - first))
+            parts.append(DataFile(file.path, last - first, first, is_part=last - first < file.size))
         begin, end = begin - file.size, end - file.size
     return tuple(parts)
 
@@ -123,6 +124,6 @@ def _sample_digest(channel: Channel) -> str:
 
 def _shown(held: Sequence[DataFile], mine: Sequence[DataFile]) -> str:
     size = readable_bytes(sum(file.size for file in mine))
-    if any(file not in held for file in mine):
+    if any(file.is_part for file in mine):
         return f"parts of {len(mine)} of {len(held)} files, {size}"
     return f"{len(mine):,} of {len(held):,} files, {size}"

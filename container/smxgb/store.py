@@ -72,6 +72,11 @@ class Summary:
     missing: int | None = 0
     weights: float | None = None
 
+    def shape(self, columns: int) -> Shape:
+        """Return the shape of the rows that were seen, with so many feature columns."""
+        cells = self.rows * columns
+        return Shape(self.rows, columns, (self.missing or 0) / cells if cells else 0.0)
+
     def merge(self, other: Summary) -> Summary:
         """Return the summary of the rows of both."""
         return Summary(
@@ -81,6 +86,15 @@ class Summary:
             None if self.missing is None or other.missing is None else self.missing + other.missing,
             _both(float.__add__, self.weights, other.weights),
         )
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The size of a matrix. `missing` is the share of its values that are missing, 0 to 1; 0 if unknown."""
+
+    rows: int
+    columns: int
+    missing: float = 0.0
 
 
 @dataclass(frozen=True)

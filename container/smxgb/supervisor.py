@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from smxgb.control import Control
+    from smxgb.progress import OnRound
 
 COMMAND = (sys.executable, "-P", "-m", "smxgb", "work")
 """How the work is started; `--link` and the pipe's file descriptor are added. -P keeps a module that lies in
@@ -49,7 +50,13 @@ class Child:
     said: Listener
 
     @classmethod
-    def start(cls, command: Sequence[str], environ: Mapping[str, str], beat: float | None) -> Child:
+    def start(
+        cls,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        beat: float | None,
+        on_round: OnRound | None,
+    ) -> Child:
         """Start the work, which gives a sign of life every `beat` seconds. Raises OSError if it can't."""
         ours, theirs = socket.socketpair()
         try:
@@ -64,7 +71,7 @@ class Child:
             raise
         finally:
             theirs.close()
-        return cls(pid, Listener(ours.detach()))
+        return cls(pid, Listener(ours.detach(), on_round))
 
     def kill(self) -> None:
         """Kill the process and all that it has started, as far as they have not left its session."""
@@ -85,7 +92,12 @@ class Child:
         return os.waitstatus_to_exitcode(status)
 
 
-def supervise(environ: Mapping[str, str], command: Sequence[str] = COMMAND, root: Path = ROOT) -> int:
+def supervise(
+    environ: Mapping[str, str],
+    command: Sequence[str] = COMMAND,
+    root: Path = ROOT,
+    on_round: OnRound | None = None,
+) -> int:
     """Do the whole job in a child process; return its exit code. A failed job leaves the failure file.
 
     To be called in the main thread of a process of its own: it takes over SIGTERM, SIGINT and SIGCHLD, and
@@ -96,7 +108,7 @@ def supervise(environ: Mapping[str, str], command: Sequence[str] = COMMAND, root
         paths.failure.unlink()  # an earlier job's
     with _signals() as wakeup:
         control = _control(environ, paths)
-        error = _run(command, environ, root, wakeup, control)
+        error = _run(command, environ, root, wakeup, control, on_round)
         if error:
             _remove_partial(paths.model, paths.output_data)
             _report(error, paths.failure)
@@ -117,12 +129,17 @@ def _control(environ: Mapping[str, str], paths: Paths) -> Control:
 
 
 def _run(
-    command: Sequence[str], environ: Mapping[str, str], root: Path, wakeup: int, control: Control
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    root: Path,
+    wakeup: int,
+    control: Control,
+    on_round: OnRound | None,
 ) -> JobError | None:
     """Run the work to its end, and the job to its verdict; return the failure, if it is one."""
     kills = oom_kills(root)
     try:
-        child = Child.start(command, child_environ(environ), control.beat)
+        child = Child.start(command, child_environ(environ), control.beat, on_round)
     except OSError as error:
         return AlgorithmError(f"the work could not be started: {command[0]}: {error.strerror}.")
 

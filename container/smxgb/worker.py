@@ -13,31 +13,29 @@ from smxgb.agreement import by_all
 from smxgb.artifacts import publish_model, stage_model, write_importance, write_report
 from smxgb.boosting import EarlyStopping, Recipe, boost
 from smxgb.environment import free_bytes, memory_available
-from smxgb.evaluation import Evaluator
+from smxgb.evaluation import Evaluator, evaluation_line
 from smxgb.hyperparameters import DEFAULT_OBJECTIVE, booster_params, resolve_constraints
 from smxgb.labels import check_labels
 from smxgb.loading import load
 from smxgb.matrix import build_matrix
 from smxgb.own_metrics import OwnMetrics
-from smxgb.plan import Shape, choose_matrix, make_plan
-from smxgb.progress import PhaseClock, log
+from smxgb.plan import make_plan
+from smxgb.progress import PhaseClock, RoundClock, log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import xgboost as xgb
 
     from smxgb.batch import Schema
     from smxgb.boosting import Trained
+    from smxgb.evaluation import Values
     from smxgb.group import Group
     from smxgb.job import Device, Job
     from smxgb.loading import Loaded
     from smxgb.plan import Plan
     from smxgb.progress import Link
-    from smxgb.store import Labels, Stored
-
-XGBOOST_MAX_BIN = 256
-"""XGBoost's own default of `max_bin`."""
+    from smxgb.store import Labels
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ def run(job: Job, place: Place, group: Group, link: Link) -> None:
         UserError: If the data can't be trained on, with all that was found.
         PlatformError: If the host lacks memory or disk.
     """
-    for line in logbook.start_block(job, place.threads):
+    for line in logbook.start_block(job):
         log(line)
     clock = PhaseClock(link)
     with _scratch_folder(job, link) as scratch:
@@ -69,7 +67,7 @@ def run(job: Job, place: Place, group: Group, link: Link) -> None:
         with clock.phase("train"):
             evaluator = _evaluator(job, loaded, classes, matrices, group)
             recipe = _recipe(job, place, loaded.schema, classes)
-            trained = boost(recipe, matrices["train"], evaluator, log if group.rank == 0 else _unsaid)
+            trained = boost(recipe, matrices["train"], evaluator, _after_round(job, group, link))
         # Nothing that follows needs the others, and what they wait for here they would wait for in vain.
         group.leave()
         if group.rank == 0:
@@ -77,10 +75,6 @@ def run(job: Job, place: Place, group: Group, link: Link) -> None:
         else:
             said = f"Trained {trained.rounds} rounds. The first host writes the model."
     link.succeeded(said)
-
-
-def _unsaid(_line: str) -> None:
-    """Say nothing: one worker's evaluation lines are enough."""
 
 
 def _save(job: Job, loaded: Loaded, trained: Trained, clock: PhaseClock) -> str:
@@ -130,27 +124,12 @@ def _labels(loaded: Loaded, group: Group) -> dict[str, Labels]:
 
 
 def _plan(job: Job, loaded: Loaded) -> Plan:
-    settings = job.parameters.settings
-    shapes = {
-        name: Shape(kept.rows, len(loaded.schema.names), _missing_share(kept, loaded.schema))
-        for name, kept in loaded.channels.items()
-    }
-    plan = make_plan(
-        choose_matrix(settings.booster, settings.tree_method),
-        shapes["train"],
-        shapes.get("validation"),
-        max_bin=settings.max_bin or XGBOOST_MAX_BIN,
-        ranked_metric=any(metric.base in {"auc", "aucpr"} for metric in job.parameters.metrics),
-        available=memory_available(),
-    )
+    columns = len(loaded.schema.names)
+    shapes = {name: kept.summary.shape(columns) for name, kept in loaded.channels.items()}
+    plan = make_plan(job.parameters, shapes, memory_available())
     log(plan.describe())
     plan.check()
     return plan
-
-
-def _missing_share(kept: Stored, schema: Schema) -> float:
-    cells = kept.rows * len(schema.names)
-    return (kept.summary.missing or 0) / cells if cells else 0.0
 
 
 def _matrices(job: Job, place: Place, loaded: Loaded, plan: Plan, scratch: Path) -> dict[str, xgb.DMatrix]:
@@ -181,6 +160,18 @@ def _evaluator(
     )
     seen = {name: matrix for name, matrix in matrices.items() if name != "train" or settings.eval_train}
     return Evaluator(metrics, own, seen, group)
+
+
+def _after_round(job: Job, group: Group, link: Link) -> Callable[[int, Values], None]:
+    """Return what the first worker says after each round; all have the same values."""
+    rounds = RoundClock(link, job.parameters.settings.num_round)
+
+    def after_round(number: int, values: Values) -> None:
+        if group.rank == 0:
+            log(evaluation_line(number, values))
+            rounds.finished(number)
+
+    return after_round
 
 
 def _recipe(job: Job, place: Place, schema: Schema, classes: int | None) -> Recipe:

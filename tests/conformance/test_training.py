@@ -85,8 +85,8 @@ def test_two_runs_with_a_seed_write_the_same_bytes(tmp_path: Path) -> None:
 
 def test_the_reports_say_what_was_done(tmp_path: Path) -> None:
     table = cancer()
-    settings = {"objective": "binary:logistic", "num_round": 200, "early_stopping_rounds": 4, "eta": 0.5}
-    settings |= {"eval_metric": "logloss,auc"}
+    settings: dict[str, object] = {"objective": "binary:logistic", "num_round": 200, "eta": 0.5}
+    settings |= {"early_stopping_rounds": 4, "eval_metric": "logloss,auc"}
     done = train(tmp_path, settings, train=csv(table[:400], header=True), validation=csv(table[400:], header=True))
     assert done.code == 0, done.log
     report = json.loads(done.output_data["metrics.json"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.image.containers import LABEL, Train, Variant, docker, image, start
+from tests.image.containers import Train, Variant, containers, docker, image, start
 from tests.opt_ml import Outcome, write_opt_ml
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ def images() -> Iterator[None]:
         assert found.returncode == 0, (
             f"Build the image first: scripts/build --variant {variant}\n{found.stdout}"
         )
+    before = containers()
     yield
-    left = docker("ps", "--all", "--quiet", "--filter", f"label={LABEL}").stdout.split()
-    if left:
+    if left := containers() - before:
         docker("rm", "--force", "--volumes", *left)
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 type Variant = Literal["cpu", "gpu"]
 
 DOCKER = os.environ.get("DOCKER", "docker")
-LABEL = "smxgb.test"
-
 NOTEBOOK = {
     "objective": "reg:linear",
     "silent": "0",
@@ -49,6 +47,12 @@ def docker(*arguments: str, timeout: float = 120) -> subprocess.CompletedProcess
         timeout=timeout,
         check=False,
     )
+
+
+def containers() -> set[str]:
+    """Return the identifiers of all containers of our images, those that an SDK made among them."""
+    filters = [f"--filter=ancestor={image(variant)}" for variant in ("cpu", "gpu")]
+    return set(docker("ps", "--all", "--quiet", *filters).stdout.split())
 
 
 @dataclass(frozen=True)
@@ -89,16 +93,14 @@ class Container:
 def start(base: Path, *command: str, variant: Variant = "cpu", options: tuple[str, ...] = ()) -> Container:
     """Start a container on a tree; without a command the image's own is run."""
     mount = f"{base}:/opt/ml"
-    started = docker(
-        "run", "--detach", "--label", LABEL, "--volume", mount, *options, image(variant), *command
-    )
+    started = docker("run", "--detach", "--volume", mount, *options, image(variant), *command)
     assert started.returncode == 0, started.stdout
     return Container(started.stdout.strip().splitlines()[-1], base)
 
 
 def run_python(code: str, *, variant: Variant = "cpu", options: tuple[str, ...] = ()) -> str:
     """Run Python code in the image and return what it printed."""
-    done = docker("run", "--rm", "--label", LABEL, *options, image(variant), "python", "-c", code)
+    done = docker("run", "--rm", *options, image(variant), "python", "-c", code)
     assert done.returncode == 0, done.stdout
     return done.stdout
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow.csv import WriteOptions, write_csv
-from tests.image.containers import LABEL, NOTEBOOK, docker, image, learned, start
+from tests.image.containers import NOTEBOOK, docker, image, learned, start
 from tests.opt_ml import Source, csv, parquet, write_opt_ml
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def test_missing_hyperparameters_are_the_users_mistake(train: Train, table: pd.D
 
 
 def test_without_a_mounted_tree_the_image_says_what_it_needs() -> None:
-    done = docker("run", "--rm", "--label", LABEL, image("cpu"), "train")
+    done = docker("run", "--rm", image("cpu"), "train")
     assert done.returncode == 2, done.stdout
     assert "UserError: " in done.stdout
     assert "num_round" in done.stdout
@@ -220,7 +220,7 @@ def test_a_spool_folder_too_small_is_explained(train: Train, table: pd.DataFrame
 
 
 def test_serve_says_in_one_sentence_that_it_is_not_there() -> None:
-    done = docker("run", "--rm", "--label", LABEL, image("cpu"), "serve")
+    done = docker("run", "--rm", image("cpu"), "serve")
     assert done.returncode == 1
     assert len(done.stdout.strip().splitlines()) == 1
     assert "Traceback" not in done.stdout

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -11,11 +12,14 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.metrics import accuracy_score
 
-from smxgb.boosting import EarlyStopping, Recipe, boost, evaluation_line, fixed_point
-from smxgb.evaluation import Evaluator, parse_evaluation
+from smxgb.boosting import EarlyStopping, Recipe, boost
+from smxgb.evaluation import Evaluator, Values, evaluation_line, fixed_point, parse_evaluation
 from smxgb.group import Solo
 from smxgb.metrics import Objective, parse_metric
 from smxgb.own_metrics import OwnMetrics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HPO_REGEX = r".*\[[0-9]+\].*#011validation-mae:(\S+)"
 
@@ -33,6 +37,14 @@ def evaluator(
     return Evaluator(metrics, own, matrices, Solo("algo-1"))
 
 
+def ignored(_: int, __: Values) -> None:
+    """Take no notice of a round."""
+
+
+def into(lines: list[str]) -> Callable[[int, Values], None]:
+    return lambda number, values: lines.append(evaluation_line(number, values))
+
+
 def trees(booster: xgb.Booster) -> list[str]:
     return booster.get_dump(with_stats=True)
 
@@ -40,7 +52,7 @@ def trees(booster: xgb.Booster) -> list[str]:
 def test_the_loop_gives_the_trees_of_xgboost_train() -> None:
     train, _ = diabetes()
     parameters = {"max_depth": 3, "subsample": 0.7, "seed": 4, "nthread": 2}
-    ours = boost(Recipe(parameters, 8), train, evaluator(["rmse"], train=train), lambda _: None)
+    ours = boost(Recipe(parameters, 8), train, evaluator(["rmse"], train=train), ignored)
     assert trees(ours.booster) == trees(xgb.train(parameters, train, 8))
 
 
@@ -49,13 +61,14 @@ def test_each_round_says_one_line_with_data_sets_then_metrics_in_order() -> None
     lines: list[str] = []
     recipe = Recipe({"max_depth": 2, "nthread": 2}, 3)
     seen = evaluator(["rmse", "mae"], train=train, validation=validation)
-    done = boost(recipe, train, seen, lines.append)
-    number = r"\d+\.\d{5,12}"
-    pattern = rf"\[(\d)\]\ttrain-rmse:{number}\ttrain-mae:{number}\tvalidation-rmse:{number}\tvalidation-mae:{number}"
+    done = boost(recipe, train, seen, into(lines))
+    number = r":\d+\.\d{5,12}"
+    asked = "train-rmse", "train-mae", "validation-rmse", "validation-mae"
+    pattern = r"\[(\d)\]" + "".join(rf"\t{name}{number}" for name in asked)
     assert [re.fullmatch(pattern, line)[1] for line in lines] == ["0", "1", "2"]  # type: ignore[index]
-    seen = re.match(HPO_REGEX, lines[-1].replace("\t", "#011"))
-    assert seen
-    assert float(seen[1]) == pytest.approx(done.history["validation"]["mae"][-1], rel=1e-5)
+    tuned = re.match(HPO_REGEX, lines[-1].replace("\t", "#011"))
+    assert tuned
+    assert float(tuned[1]) == pytest.approx(done.history["validation"]["mae"][-1], rel=1e-5)
 
 
 def test_a_metric_keeps_the_name_it_was_asked_by() -> None:
@@ -63,7 +76,7 @@ def test_a_metric_keeps_the_name_it_was_asked_by() -> None:
     train = xgb.DMatrix(x, y)
     lines: list[str] = []
     recipe = Recipe({"objective": "binary:logistic", "nthread": 2}, 1)
-    boost(recipe, train, evaluator(["error@0.5", "logloss"], train=train), lines.append)
+    boost(recipe, train, evaluator(["error@0.5", "logloss"], train=train), into(lines))
     assert "\ttrain-error@0.5:" in lines[0]
 
 
@@ -78,9 +91,7 @@ def test_early_stopping_leaves_the_model_of_the_best_round(booster: str) -> None
         parameters |= {"updater": "coord_descent", "eta": 1.0, "lambda": 0.0}
     rule = EarlyStopping(3, "rmse", "validation", maximise=False)
     lines: list[str] = []
-    done = boost(
-        Recipe(parameters, 60, rule), train, evaluator(["rmse"], validation=validation), lines.append
-    )
+    done = boost(Recipe(parameters, 60, rule), train, evaluator(["rmse"], validation=validation), into(lines))
     values = done.history["validation"]["rmse"]
     assert done.best_round == int(np.argmin(values))
     assert done.rounds == len(lines) == min(60, done.best_round + 4)
@@ -93,7 +104,7 @@ def test_early_stopping_follows_a_metric_that_is_to_grow() -> None:
     train, validation = xgb.DMatrix(x[:400], y[:400]), xgb.DMatrix(x[400:], y[400:])
     rule = EarlyStopping(2, "auc", "validation", maximise=True)
     recipe = Recipe({"objective": "binary:logistic", "nthread": 2}, 50, rule)
-    done = boost(recipe, train, evaluator(["logloss", "auc"], validation=validation), lambda _: None)
+    done = boost(recipe, train, evaluator(["logloss", "auc"], validation=validation), ignored)
     assert done.best_score == max(done.history["validation"]["auc"])
 
 
@@ -143,7 +154,7 @@ def test_own_metrics_stand_where_they_were_asked_for() -> None:
     train = xgb.DMatrix(x, y, weight=np.where(y == 1, 3.0, 1.0))
     lines: list[str] = []
     seen = evaluator(["accuracy", "logloss", "f1"], "binary:logistic", train=train)
-    done = boost(Recipe({"objective": "binary:logistic", "nthread": 2}, 2), train, seen, lines.append)
+    done = boost(Recipe({"objective": "binary:logistic", "nthread": 2}, 2), train, seen, into(lines))
     assert re.fullmatch(r"\[0\]\ttrain-accuracy:\S+\ttrain-logloss:\S+\ttrain-f1:\S+", lines[0])
     predicted = done.booster.predict(train) > 0.5
     expected = accuracy_score(y, predicted, sample_weight=train.get_weight())
@@ -152,7 +163,7 @@ def test_own_metrics_stand_where_they_were_asked_for() -> None:
 
 def test_only_own_metrics_leave_no_default_metric() -> None:
     train, _ = diabetes()
-    done = boost(Recipe({"nthread": 2}, 1), train, evaluator(["r2"], train=train), lambda _: None)
+    done = boost(Recipe({"nthread": 2}, 1), train, evaluator(["r2"], train=train), ignored)
     assert list(done.history["train"]) == ["r2"]
 
 
@@ -165,6 +176,6 @@ def test_a_metric_that_is_never_defined_is_said_once_and_stops_nothing(
     train, validation = xgb.DMatrix(x, y), xgb.DMatrix(x[y == 1], y[y == 1])
     rule = EarlyStopping(2, "auc", "validation", maximise=True)
     recipe = Recipe({"objective": "binary:logistic", "nthread": 2}, 5, rule)
-    done = boost(recipe, train, evaluator(["auc"], validation=validation), lambda _: None)
+    done = boost(recipe, train, evaluator(["auc"], validation=validation), ignored)
     assert (done.rounds, done.best_round) == (5, None)
     assert capsys.readouterr().out.count("validation-auc is undefined (nan)") == 1

@@ -21,20 +21,24 @@ def fill(folder: Path, **files: bytes) -> Path:
     return folder
 
 
+def channels_in(base: Path, config: dict[str, object]) -> Channels:
+    return find_channels(config, {name: base / name for name in config})
+
+
 def found(tmp_path: Path, **config: object) -> Channels:
-    return find_channels({"train": config}, tmp_path)
+    return channels_in(tmp_path, {"train": config})
 
 
 def mistakes(tmp_path: Path, config: dict[str, object]) -> tuple[str, ...]:
     with pytest.raises(UserError) as caught:
-        find_channels(config, tmp_path)
+        channels_in(tmp_path, config)
     return caught.value.mistakes
 
 
-def test_without_a_configuration_the_folders_are_the_channels(tmp_path: Path) -> None:
+def test_a_channel_without_settings_has_the_usual_ones(tmp_path: Path) -> None:
     fill(tmp_path / "train", a__csv=CSV)
     fill(tmp_path / "validation", a__csv=CSV)
-    channels = find_channels({}, tmp_path)
+    channels = channels_in(tmp_path, {"train": {}, "validation": {}})
     assert [channel.name for channel in channels] == ["train", "validation"]
     assert channels.train.mode == "File"
     assert channels.train.distribution == "FullyReplicated"
@@ -43,7 +47,7 @@ def test_without_a_configuration_the_folders_are_the_channels(tmp_path: Path) ->
 @pytest.mark.parametrize("given", ["training", "Train"])
 def test_a_usual_spelling_of_train_is_taken_and_said(tmp_path: Path, given: str) -> None:
     fill(tmp_path / given, a__csv=CSV)
-    channels = find_channels({given: {}}, tmp_path)
+    channels = channels_in(tmp_path, {given: {}})
     assert channels.train.folder == tmp_path / given
     assert channels.notes == (f"Channel '{given}' is taken as 'train'.",)
 
@@ -58,7 +62,7 @@ def test_train_and_training_together_are_refused(tmp_path: Path) -> None:
 def test_a_test_channel_is_never_taken_for_validation(tmp_path: Path) -> None:
     fill(tmp_path / "train", a__csv=CSV)
     fill(tmp_path / "test", a__csv=CSV)
-    channels = find_channels({"train": {}, "test": {}, "code": {}, "sm_drivers": {}}, tmp_path)
+    channels = channels_in(tmp_path, {"train": {}, "test": {}, "code": {}, "sm_drivers": {}})
     assert channels.validation is None
     assert channels.notes == ("Channel 'test' is not used: a job reads 'train' and 'validation'.",)
 

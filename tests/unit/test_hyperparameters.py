@@ -670,6 +670,14 @@ def test_settings_that_contradict_each_other_are_refused_as_xgboost_does(
         ),
         ({"objective": "multi:softmax", "eval_metric": "f1_binary"}, ("use f1_macro",)),
         ({"eval_metric": "quantile"}, ("metric quantile needs quantile_alpha",)),
+        (
+            {
+                "objective": "reg:quantileerror",
+                "quantile_alpha": "0.1,0.9",
+                "eval_metric": "quantile,mse,mae",
+            },
+            ("metric mse is not for several predictions", "metric mae is not for several predictions"),
+        ),
     ],
 )
 def test_settings_that_contradict_each_other_for_the_container_are_refused(

@@ -68,10 +68,10 @@ def trained(objective: Objective) -> tuple[np.ndarray, np.ndarray]:
 def classes_of(objective: Objective, prediction: np.ndarray) -> np.ndarray:
     """Return the predicted classes, or the prediction of a regression."""
     if objective == "multi:softprob":
-        return cast("np.ndarray", prediction.argmax(axis=1))
+        return prediction.argmax(axis=1)
     if objective == "binary:logistic":
-        return cast("np.ndarray", (prediction > 0.5).astype(int))
-    return cast("np.ndarray", (prediction > 0).astype(int)) if objective == "binary:logitraw" else prediction
+        return (prediction > 0.5).astype(int)
+    return (prediction > 0).astype(int) if objective == "binary:logitraw" else prediction
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -28,7 +28,10 @@ def test_the_readme_holds_the_tables_of_settings() -> None:
     assert BEGIN in text, f"README.md has no line {BEGIN}"
     assert END in text, f"README.md has no line {END}"
     held = text.partition(BEGIN)[2].partition(END)[0].strip()
-    renew = f"the settings in README.md are not those declared: put the output of `python -m smxgb describe --markdown` between {BEGIN} and {END}"
+    renew = (
+        "the settings in README.md are not those declared: put the output of "
+        f"`python -m smxgb describe --markdown` between {BEGIN} and {END}"
+    )
     assert held == settings_table().strip(), renew
 
 

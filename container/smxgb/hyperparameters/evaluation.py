@@ -88,6 +88,10 @@ def _unfit(metric: Metric, settings: Hyperparameters) -> str | None:
     needed = _ALPHAS.get(metric.base)
     if needed and not getattr(settings, needed):
         return f"metric {metric.name} needs {needed}: set it, or leave the metric out."
+    for base, field in _ALPHAS.items():
+        several = len(getattr(settings, field) or ()) > 1 and settings.objective == f"reg:{base}error"
+        if several and metric.base != base:
+            return f"metric {metric.name} is not for several predictions of a row ({field}): use {base}."
     return unfit_reason(metric, settings.objective or DEFAULT_OBJECTIVE)
 
 

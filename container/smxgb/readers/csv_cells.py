@@ -56,7 +56,7 @@ class Cells:
     def part(self, block: Block) -> Part:
         """Return the block's rows. Raises UserError with all mistakes in the block."""
         if block.data.isspace():
-            return Part(self._schema.empty_table().to_batches()[0], 0, Counter())
+            return Part(pa.RecordBatch.from_pylist([], self._schema), 0, Counter())
         size = len(block.data) + 1
         try:
             table = csv.read_csv(
@@ -164,8 +164,9 @@ class Cells:
         count = len(records) - 1
         more = f" (and {count} more such records up to line {first + records[-1][0]})" if count else ""
         return (
-            f"{self.source}, line {first + before}: the record has {width} values, the file's first one has "
-            f"{self.layout.width}{more}. Every record needs as many values as the first."
+            f"{self.source}, line {first + before}: the record has {width} value{'s' if width > 1 else ''}, "
+            f"the file's first one has {self.layout.width}{more}. Every record needs as many values as the "
+            "first."
         )
 
 

@@ -63,9 +63,10 @@ def _complaints(names: tuple[str, ...], types: tuple[pa.DataType, ...], layout: 
     bad = [position for position in used if not any(is_type(types[position]) for is_type in NUMERIC)]
     if bad:
         listed = ", ".join(f"{names[position]!r} ({types[position]})" for position in bad)
+        dropped = ",".join(names[position] for position in bad)
         texts.append(
             f"columns that hold no numbers: {listed}. Integers, floats, decimals and booleans are read; "
-            f"encode the others as numbers, or leave them out with drop_columns={','.join(names[p] for p in bad)}."
+            f"encode the others as numbers, or leave them out with drop_columns={dropped}."
         )
     group = dict(layout.roles).get("group")
     if group is not None and group not in bad and not pa.types.is_integer(types[group]):
