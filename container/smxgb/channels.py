@@ -171,7 +171,7 @@ def _channel(name: Name, config: object, folder: Path, *, alone: bool) -> Channe
     if mode == "Pipe":
         mistakes.add(f"channel '{folder.name}': input mode Pipe is not supported yet: use File or FastFile.")
     mistakes.raise_any()
-    files, skipped = find_files(folder)
+    files, skipped = find_files(folder) if folder.is_dir() else ((), ())
     if not files and alone:
         raise UserError(_no_files(folder, skipped))
     if given or not files:

@@ -82,7 +82,9 @@ class Evaluator:
         if not self._own.names:
             return {}
         rows = self._rows[data]
-        sums = self._own.sums(booster.predict(self.matrices[data]), rows.label, rows.weight)
+        # Predictions for no rows come in an odd shape.
+        prediction = booster.predict(self.matrices[data]) if len(rows.label) else np.zeros(0, np.float32)
+        sums = self._own.sums(prediction, rows.label, rows.weight)
         return self._own.values(self._group.sum(sums))
 
     def _say_if_undefined(self, name: str, value: float) -> None:

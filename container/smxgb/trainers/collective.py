@@ -23,7 +23,8 @@ RETRIES = 10
 def train(job: Job, link: Link) -> None:
     """Run this host's worker in the group of all hosts."""
     link.arrived()
-    tracker = _start_tracker(job, link) if job.hosts.current == job.hosts.names[0] else None
+    if job.hosts.current == job.hosts.names[0]:
+        _start_tracker(job, link)
     try:
         group = Joined(_arguments(job, link), job.hosts.current)
         place = worker.Place(device=job.device.value, threads=job.threads)
@@ -34,11 +35,9 @@ def train(job: Job, link: Link) -> None:
             # When a worker dies, the others see only that an operation failed.
             failure.origin = "elsewhere"
         raise failure from error
-    if tracker is not None:
-        tracker.free()
 
 
-def _start_tracker(job: Job, link: Link) -> RabitTracker:
+def _start_tracker(job: Job, link: Link) -> None:
     """Start the tracker once all hosts are there, at the address that the supervisor has found."""
     address = str(link.wait_for("lead"))
     port = job.parameters.settings.tracker_port
@@ -50,7 +49,8 @@ def _start_tracker(job: Job, link: Link) -> RabitTracker:
         raise PlatformError(text) from error
     link.tracker(tracker.worker_args())
     log(f"Tracker: {address}, port {port}.")
-    return tracker
+    # It serves until this process ends: to stop it means to wait for the slowest worker, or for the dead.
+    del tracker.handle
 
 
 def _arguments(job: Job, link: Link) -> dict[str, str | int]:
