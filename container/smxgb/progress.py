@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Literal, TextIO
 from smxgb.errors import JobError, from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 type OnRound = Callable[[int, int], None]
 """Called after each round with its number, counted from 0, and the most rounds there will be."""
@@ -49,6 +49,21 @@ def readable_bytes(count: int) -> str:
         size, unit = size / 1024, larger
     whole = unit == "bytes" or size >= 10  # noqa: PLR2004 - two digits that matter are enough
     return f"{size:.0f} {unit}" if whole else f"{size:.1f} {unit}"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A process that the work wants beside itself on its host.
+
+    `name` is what messages call it. `command` is its command line, to which are added how it reaches the
+    supervisor and how often it has to give a sign of life; after `silence` seconds without one it counts as
+    frozen. `environ` are environment variables beside those of the work.
+    """
+
+    name: str
+    command: Sequence[str]
+    environ: Mapping[str, str]
+    silence: float
 
 
 class Link:
@@ -97,13 +112,23 @@ class Link:
 
         Thread(target=beat, name="heartbeat", daemon=True).start()
 
-    def arrived(self) -> None:
-        """Say that this host's configuration is in order, so that it can join the others."""
-        self._send({"arrived": True})
+    def arrived(self, **offer: str | int) -> None:
+        """Say that this host's configuration is in order, so that it can join the others.
+
+        `offer` must be the same on all hosts.
+        """
+        self._send({"arrived": offer})
 
     def tracker(self, arguments: Mapping[str, object]) -> None:
-        """Say how XGBoost's tracker, which this worker has started, is reached."""
+        """Say to all hosts how the tracker of XGBoost, or the scheduler of Dask, is reached."""
         self._send({"tracker": dict(arguments)})
+
+    def start(self, program: Program) -> None:
+        """Ask for a process beside this one, for as long as this one runs.
+
+        The supervisor tells of its success (`finished`); any other end of it ends the job.
+        """
+        self._send({"start": asdict(program)})
 
     def wait_for(self, key: str) -> object:
         """Wait for the supervisor's message with this key; return its value. Others are passed over."""
@@ -132,7 +157,7 @@ class Link:
 class Listener:
     """The supervisor's end of the connection, and what has been said so far.
 
-    `signs` counts the signs of life: it rises with whatever is said.
+    `signs` counts the signs of life: it rises with whatever is said. `programs` are still to be started.
     """
 
     def __init__(self, fd: int, on_round: OnRound | None = None) -> None:
@@ -143,8 +168,9 @@ class Listener:
         self.scratch: list[Path] = []
         self.error: JobError | None = None
         self.success: str | None = None
-        self.has_arrived = False
+        self.arrived: Mapping[str, object] | None = None
         self.tracker: Mapping[str, object] | None = None
+        self.programs: list[Program] = []
         self.signs = 0
         self._rest = b""
 
@@ -183,8 +209,10 @@ class Listener:
                 self.scratch.append(Path(folder))
             case {"failed": dict(failure)}:
                 self.error = from_json(failure)
-            case {"arrived": True}:
-                self.has_arrived = True
+            case {"arrived": dict(offer)}:
+                self.arrived = offer
+            case {"start": dict(program)}:
+                self.programs.append(Program(**program))
             case {"tracker": dict(arguments)}:
                 self.tracker = arguments
             case {"succeeded": str(text)}:

@@ -22,7 +22,7 @@ RETRIES = 10
 
 def train(job: Job, link: Link) -> None:
     """Run this host's worker in the group of all hosts."""
-    link.arrived()
+    link.arrived(mode=job.mode.value, device=job.device.value)
     if job.hosts.current == job.hosts.names[0]:
         _start_tracker(job, link)
     try:
