@@ -117,15 +117,17 @@ def agree_on_rows(own: Mapping[str, Summary], group: Group) -> list[dict[str, Su
     ]
     mistakes = Mistakes()
     for name in own:
-        summaries = {host: found[name] for host, found in zip(group.hosts, by_rank, strict=True)}
-        with_rows = {host: summary for host, summary in summaries.items() if summary.rows}
+        # A host may have several workers: one of them without rows must not hide another.
+        with_rows = [
+            (host, found[name]) for host, found in zip(group.hosts, by_rank, strict=True) if found[name].rows
+        ]
         if not with_rows:
             mistakes.add(
                 f"the {name} channel holds no rows: check its S3 address, and invalid_label if that is "
                 "'drop'."
             )
-        weighted = [host for host, summary in with_rows.items() if summary.weights is not None]
-        others = [host for host in with_rows if host not in weighted]
+        weighted = dict.fromkeys(host for host, summary in with_rows if summary.weights is not None)
+        others = dict.fromkeys(host for host, summary in with_rows if summary.weights is None)
         if weighted and others:
             mistakes.add(
                 f"channel {name} has weights on {', '.join(weighted)} and none on {', '.join(others)}: all "

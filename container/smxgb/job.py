@@ -9,6 +9,7 @@ from smxgb.channels import find_channels
 from smxgb.environment import Paths, read_hosts, read_json, read_machine
 from smxgb.errors import Mistakes
 from smxgb.hyperparameters import ColumnRef, parse
+from smxgb.modes import choose_team, refuse_pipes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
     from smxgb.channels import Channels
     from smxgb.environment import Hosts, Machine
     from smxgb.hyperparameters import Hyperparameters, Parsed
-
-type Mode = Literal["single", "collective", "dask"]
-type Device = Literal["cpu", "cuda"]
+    from smxgb.modes import Team
 
 
 @dataclass(frozen=True)
@@ -44,14 +43,6 @@ class DataSettings:
 
 
 @dataclass(frozen=True)
-class Choice[T]:
-    """A value that the container chose, and why, for the log."""
-
-    value: T
-    why: str
-
-
-@dataclass(frozen=True)
 class Job:
     """One training job, as one host sees it.
 
@@ -63,14 +54,13 @@ class Job:
     machine: Machine
     parameters: Parsed
     channels: Channels
-    mode: Choice[Mode]
-    device: Choice[Device]
+    team: Team
     notes: tuple[str, ...]
 
     @property
     def threads(self) -> int:
-        """The threads of this host that the job uses."""
-        return self.parameters.settings.nthread or self.machine.threads
+        """The threads of each worker."""
+        return self.parameters.settings.nthread or max(1, self.machine.threads // self.team.workers)
 
     @property
     def data(self) -> DataSettings:
@@ -117,8 +107,9 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
         checkpoints = read_json(paths.config / "checkpointconfig.json")
     mistakes.raise_any()
     settings = parameters.settings
-    device = _choose_device(settings, machine, mistakes)
-    _refuse_what_comes_later(parameters, hosts, mistakes)
+    team = choose_team(parameters, hosts, machine, mistakes)
+    refuse_pipes(team, channels, mistakes)
+    _refuse_what_comes_later(parameters, mistakes)
     if channels.validation is None:
         _need_validation(settings, mistakes)
     mistakes.raise_any()
@@ -129,10 +120,7 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
         )
     if settings.save_model_on_termination:
         notes.append("save_model_on_termination has no effect yet: a stopped job leaves no model.")
-    if len(machine.gpus) > 1 and device.value == "cuda":
-        notes.append(f"This version trains on 1 of the {len(machine.gpus)} GPUs.")
-    mode = _choose_mode(hosts)
-    return Job(paths, hosts, machine, parameters, channels, mode, device, tuple(notes))
+    return Job(paths, hosts, machine, parameters, channels, team, tuple(notes))
 
 
 def _channels(paths: Paths, places: Places, *, alone: bool) -> Channels:
@@ -144,39 +132,8 @@ def _channels(paths: Paths, places: Places, *, alone: bool) -> Channels:
     return find_channels({name: config.get(name, {}) for name in names}, folders, alone=alone)
 
 
-def _choose_mode(hosts: Hosts) -> Choice[Mode]:
-    if len(hosts.names) == 1:
-        return Choice("single", "one host")
-    return Choice("collective", f"{len(hosts.names)} hosts")
-
-
-def _choose_device(settings: Hyperparameters, machine: Machine, mistakes: Mistakes) -> Choice[Device]:
-    on_cpu_only = {"booster": "gblinear", "tree_method": "exact"}
-    for name, value in on_cpu_only.items():
-        if getattr(settings, name) == value:
-            if settings.device == "cuda":
-                mistakes.add(f"{name}={value!r} does not run on a GPU: use device=cpu, or another {name}.")
-            return Choice("cpu", f"{name}={value} has no GPU version")
-    if settings.device == "cpu":
-        unused = f"; {len(machine.gpus)} GPUs are not used" if machine.gpus else ""
-        return Choice("cpu", f"as asked for{unused}")
-    if settings.device == "cuda":
-        if not machine.gpus:
-            mistakes.add(
-                "device='cuda' (or tree_method='gpu_hist', gpu_id, n_gpus) needs a GPU and this host has "
-                "none: "
-                "use an instance with a GPU, or device=cpu."
-            )
-        return Choice("cuda", "as asked for")
-    return Choice("cuda", "a GPU is there") if machine.gpus else Choice("cpu", "no GPU is there")
-
-
-def _refuse_what_comes_later(parameters: Parsed, hosts: Hosts, mistakes: Mistakes) -> None:
+def _refuse_what_comes_later(parameters: Parsed, mistakes: Mistakes) -> None:
     settings = parameters.settings
-    if len(hosts.names) > 1:
-        _refuse_what_needs_one_host(parameters, mistakes)
-    if settings.use_dask_gpu_training:
-        mistakes.add("use_dask_gpu_training=true is not supported yet: leave it out to train on one GPU.")
     if settings.kfold:
         mistakes.add(
             "_kfold (cross validation) is not supported yet: leave it out and give a validation channel."
@@ -187,26 +144,6 @@ def _refuse_what_comes_later(parameters: Parsed, hosts: Hosts, mistakes: Mistake
             "to use "
             "the built-in training."
         )
-
-
-def _refuse_what_needs_one_host(parameters: Parsed, mistakes: Mistakes) -> None:
-    settings = parameters.settings
-    cure = "use instance_count=1"
-    if settings.tree_method == "exact":
-        mistakes.add(f"tree_method=exact works on one host only: {cure}, or tree_method=hist.")
-    if settings.booster == "gblinear":
-        mistakes.add(
-            "booster=gblinear works on one host only, since its hosts would end with different models: "
-            f"{cure}, or booster=gbtree."
-        )
-    if settings.objective == "survival:cox":
-        mistakes.add(
-            "objective=survival:cox works on one host only, since it compares each row with all that come "
-            f"after it in time: {cure}, or objective=survival:aft."
-        )
-    for metric in parameters.metrics:
-        if metric.base in {"cox-nloglik", "ams"} and settings.objective != "survival:cox":
-            mistakes.add(f"metric {metric.name} works on one host only: {cure}, or leave the metric out.")
 
 
 def _need_validation(settings: Hyperparameters, mistakes: Mistakes) -> None:

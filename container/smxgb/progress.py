@@ -13,14 +13,15 @@ import select
 import signal
 import sys
 import time
+import traceback
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import TYPE_CHECKING, Literal, NoReturn, TextIO
 
-from smxgb.errors import JobError, from_json
+from smxgb.errors import JobError, as_job_error, from_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -152,6 +153,25 @@ class Link:
         with self._lock, suppress(BrokenPipeError, ConnectionResetError):
             while line:
                 line = line[os.write(self._fd, line) :]
+
+
+def die_of(error: BaseException, link: Link) -> NoReturn:
+    """Report what was raised and end this process.
+
+    Through `os._exit`, since XGBoost's clean-up at the end of the interpreter can wait for other hosts.
+    """
+    failure = as_job_error(error)
+    if not isinstance(error, JobError):
+        traceback.print_exc()
+    link.failed(failure)
+    leave(failure.exit_code)
+
+
+def leave(code: int) -> NoReturn:
+    """End this process at once; what it has written to its log is kept."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 class Listener:

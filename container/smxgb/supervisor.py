@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from smxgb.errors import JobError
     from smxgb.progress import OnRound, Program
 
-COMMAND = (sys.executable, "-P", "-m", "smxgb", "work")
-"""How the work is started; `--link` and the pipe's file descriptor are added. -P keeps a module that lies in
-the current folder from standing in for one of the container's."""
+PROGRAM = (sys.executable, "-P", "-m", "smxgb")
+"""How a process of ours is started. -P keeps a module that lies in the current folder from standing in for
+one of the container's."""
+
+COMMAND = (*PROGRAM, "work")
 
 PARTIAL = ".smxgb-"
 """How the names of files begin that are still being written."""

@@ -1,4 +1,4 @@
-"""The watch over the process that does the work, and those that it has asked for, until there is a verdict."""
+"""The watch over the process that does the work, and those that it asks for, until there is a verdict."""
 
 from __future__ import annotations
 

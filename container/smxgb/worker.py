@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from smxgb.boosting import Trained
     from smxgb.evaluation import Values
     from smxgb.group import Group
-    from smxgb.job import Device, Job
+    from smxgb.job import Job
     from smxgb.loading import Loaded
+    from smxgb.modes import Device
     from smxgb.plan import Plan
     from smxgb.progress import Link
     from smxgb.store import Labels
@@ -40,10 +41,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Place:
-    """A worker's place on its host: the device and threads it may use."""
+    """A worker's place on its host: the device and threads it may use, and which of so many workers it is."""
 
     device: Device
     threads: int
+    index: int = 0
+    workers: int = 1
+
+    def say(self, line: str) -> None:
+        """Write a line of the log that is the same for all workers of the host."""
+        if self.index == 0:
+            log(line)
+
+
+def place_of(job: Job, index: int = 0) -> Place:
+    """Return the place of worker `index` of this host."""
+    return Place(job.team.device.value, job.threads, index, job.team.workers)
 
 
 def run(job: Job, place: Place, group: Group, link: Link) -> None:
@@ -54,14 +67,14 @@ def run(job: Job, place: Place, group: Group, link: Link) -> None:
         PlatformError: If the host lacks memory or disk.
     """
     for line in logbook.start_block(job):
-        log(line)
+        place.say(line)
     clock = PhaseClock(link)
-    with _scratch_folder(job, link) as scratch:
+    with scratch_folder(job, link) as scratch:
         with clock.phase("load"):
             loaded = load(job, place.threads, group, scratch)
         with by_all():
             classes = check_labels(job.parameters.settings, _labels(loaded, group))
-        plan = _plan(job, loaded)
+        plan = _plan(job, place, loaded)
         with clock.phase("matrix"):
             matrices = _matrices(job, place, loaded, plan, scratch)
         with clock.phase("train"):
@@ -95,7 +108,7 @@ def _save(job: Job, loaded: Loaded, trained: Trained, clock: PhaseClock) -> str:
 
 
 @contextmanager
-def _scratch_folder(job: Job, link: Link) -> Iterator[Path]:
+def scratch_folder(job: Job, link: Link) -> Iterator[Path]:
     """Make a folder for what does not stay in memory, on the volume with most room; remove it after."""
     chosen = job.parameters.settings.spool_dir
     places = [Path(chosen)] if chosen else [Path(tempfile.gettempdir()), job.paths.base]
@@ -115,19 +128,20 @@ def _writable(folder: Path) -> bool:
 
 def _labels(loaded: Loaded, group: Group) -> dict[str, Labels]:
     """Return the labels of each channel, and host if there are several, that has rows."""
-    return {
-        name if group.size == 1 else f"{name} of host {host}": summary.label
-        for host, summaries in zip(group.hosts, loaded.summaries, strict=True)
-        for name, summary in summaries.items()
-        if summary.label
-    }
+    labels: dict[str, Labels] = {}
+    for host, summaries in zip(group.hosts, loaded.summaries, strict=True):
+        for name, summary in summaries.items():
+            if summary.label:
+                place = name if group.size == 1 else f"{name} of host {host}"
+                labels[place] = labels[place].merge(summary.label) if place in labels else summary.label
+    return labels
 
 
-def _plan(job: Job, loaded: Loaded) -> Plan:
+def _plan(job: Job, place: Place, loaded: Loaded) -> Plan:
     columns = len(loaded.schema.names)
     shapes = {name: kept.summary.shape(columns) for name, kept in loaded.channels.items()}
-    plan = make_plan(job.parameters, shapes, memory_available())
-    log(plan.describe())
+    plan = make_plan(job.parameters, shapes, memory_available() // place.workers)
+    place.say(plan.describe())
     plan.check()
     return plan
 
@@ -186,5 +200,5 @@ def _recipe(job: Job, place: Place, schema: Schema, classes: int | None) -> Reci
         early_stopping = EarlyStopping(
             settings.early_stopping_rounds, watched.name, "validation", maximise=watched.maximised
         )
-        log(early_stopping.describe())
+        place.say(early_stopping.describe())
     return Recipe(parameters, settings.num_round, early_stopping)

@@ -281,8 +281,8 @@ class Leader:
             for member in self._members.values()
         ]
         return UserError(
-            f"the hosts of a job must be equal, but are {', '.join(offers)}: give all the same instance type, "
-            "and show all of them the same number of GPUs.",
+            f"the hosts of a job must be equal, but are {', '.join(offers)}: give all the same instance "
+            "type, and show all of them the same number of GPUs.",
             origin="everywhere",
         )
 
