@@ -55,6 +55,7 @@ class Watch:
         self._stopped: signal.Signals | None = None
         self._failures: list[tuple[float, JobError]] = []
         self._error: JobError | None = None
+        self._is_done = False
         self._passed_on: dict[tuple[int, str], object] = {}
         self._clock = Clock()
         self._signs: dict[int, tuple[int, float]] = {}
@@ -125,7 +126,7 @@ class Watch:
         """Take in the signals; return whether one ends the wait for the verdict on a failure."""
         stops = [number for number in os.read(self._wakeup, 4096) if number in STOPS]
         # What is done can't be stopped: work that has said so is on its way out.
-        if stops and self._children and self._work.said.success is None:
+        if stops and self._children and not self._is_done and self._work.said.success is None:
             self._stopped = self._stopped or signal.Signals(stops[0])
             for child in self._children.values():
                 child.kill()
@@ -147,11 +148,14 @@ class Watch:
         """Take note of a child's end; `error` is what is known before it has said so itself."""
         status = self._end(child)
         said = child.said
+        if self._is_done:
+            return
         if said.error or error:
             self._note(said.error or error)
         elif said.success is not None and (status == 0 or child is not self._work):
             if child is self._work:
-                self._end_all()
+                # Its programs stay until all hosts are done: those of other hosts may still need them.
+                self._is_done = True
                 log(said.success)
                 self._control.done()
         elif self._stopped:

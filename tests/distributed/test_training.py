@@ -17,14 +17,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-SETTINGS = {"objective": "binary:logistic", "num_round": 10, "max_depth": 3, "eval_metric": "logloss,accuracy"}
+SETTINGS = {
+    "objective": "binary:logistic",
+    "num_round": 10,
+    "max_depth": 3,
+    "eval_metric": "logloss,accuracy",
+}
 
 
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
     rng = np.random.default_rng(5)
     features = rng.normal(size=(3000, 5)).astype(np.float32)
-    label = (features[:, 0] - 2 * features[:, 1] * features[:, 2] + rng.normal(size=3000) > 0).astype(np.float32)
+    label = (features[:, 0] - 2 * features[:, 1] * features[:, 2] + rng.normal(size=3000) > 0).astype(
+        np.float32
+    )
     return pd.DataFrame({"y": label, **{f"x{index}": features[:, index] for index in range(5)}})
 
 
@@ -151,4 +158,6 @@ def test_validation_on_one_host_is_validation_for_all(tmp_path: Path, table: pd.
     assert leader.booster().feature_names == [f"x{index}" for index in range(5)]
     held_out = table[2500:]
     best = float(re.search(r"validation-logloss:([\d.]+)\)", leader.log)[1])  # type: ignore[index]
-    assert best == pytest.approx(log_loss(held_out["y"], leader.predict(held_out.drop(columns="y"))), rel=1e-5)
+    assert best == pytest.approx(
+        log_loss(held_out["y"], leader.predict(held_out.drop(columns="y"))), rel=1e-5
+    )

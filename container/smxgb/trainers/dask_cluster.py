@@ -8,6 +8,7 @@ each worker, `take_seat`, has the process run the worker function of all modes.
 from __future__ import annotations
 
 import asyncio
+import socket
 from queue import SimpleQueue
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, cast
@@ -52,16 +53,18 @@ def configure() -> None:
 def run_scheduler(link: Link, host: str, port: int, *, dashboard: bool) -> None:
     """Be the scheduler, at an address of this host, until this process is killed."""
     link.phase("schedule")
+    try:
+        # Dask wraps the error of a taken port in others.
+        socket.create_server((host, port)).close()
+    except OSError as error:
+        text = f"Dask's scheduler can't listen at {host}, port {port}: set scheduler_port to a free one."
+        raise PlatformError(text) from error
     configure()
     from distributed import Scheduler  # noqa: PLC0415 - configured first
 
     async def serve() -> None:
         pages = f"{host}:{DASHBOARD_PORT if dashboard else 0}"
-        try:
-            scheduler = await Scheduler(host=host, port=port, dashboard=dashboard, dashboard_address=pages)
-        except OSError as error:
-            text = f"Dask's scheduler can't listen at {host}, port {port}: set scheduler_port to a free one."
-            raise PlatformError(text) from error
+        scheduler = await Scheduler(host=host, port=port, dashboard=dashboard, dashboard_address=pages)
         await scheduler.finished()
 
     asyncio.run(serve())
