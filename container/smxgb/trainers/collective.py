@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, cast
 
 from xgboost.core import XGBoostError
@@ -13,6 +14,8 @@ from smxgb.group import Joined
 from smxgb.progress import log
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from smxgb.job import Job
     from smxgb.progress import Link
 
@@ -23,21 +26,21 @@ RETRIES = 10
 def train(job: Job, link: Link) -> None:
     """Run this host's worker in the group of all hosts."""
     link.arrived()
-    if job.hosts.current == job.hosts.names[0]:
-        _start_tracker(job, link)
-    try:
-        group = Joined(_arguments(job, link), job.hosts.current)
-        place = worker.Place(device=job.device.value, threads=job.threads)
-        worker.run(job, place, group, link)
-    except XGBoostError as error:
-        failure = as_job_error(error)
-        if isinstance(failure, AlgorithmError):
-            # When a worker dies, the others see only that an operation failed.
-            failure.origin = "elsewhere"
-        raise failure from error
+    with _tracker(job, link) if job.hosts.current == job.hosts.names[0] else nullcontext():
+        try:
+            group = Joined(_arguments(job, link), job.hosts.current)
+            place = worker.Place(device=job.device.value, threads=job.threads)
+            worker.run(job, place, group, link)
+        except XGBoostError as error:
+            failure = as_job_error(error)
+            if isinstance(failure, AlgorithmError):
+                # When a worker dies, the others see only that an operation failed.
+                failure.origin = "elsewhere"
+            raise failure from error
 
 
-def _start_tracker(job: Job, link: Link) -> None:
+@contextmanager
+def _tracker(job: Job, link: Link) -> Iterator[None]:
     """Start the tracker once all hosts are there, at the address that the supervisor has found."""
     address = str(link.wait_for("lead"))
     port = job.parameters.settings.tracker_port
@@ -49,8 +52,13 @@ def _start_tracker(job: Job, link: Link) -> None:
         raise PlatformError(text) from error
     link.tracker(tracker.worker_args())
     log(f"Tracker: {address}, port {port}.")
-    # It serves until this process ends: to stop it means to wait for the slowest worker, or for the dead.
-    del tracker.handle
+    try:
+        yield
+    except BaseException:
+        # Python would stop it, which means to wait for the dead: it ends with this process.
+        del tracker.handle
+        raise
+    tracker.wait_for(job.parameters.settings.collective_timeout)
 
 
 def _arguments(job: Job, link: Link) -> dict[str, str | int]:
