@@ -87,8 +87,8 @@ def _save(job: Job, loaded: Loaded, trained: Trained, clock: PhaseClock) -> str:
             linear=job.parameters.settings.booster == "gblinear",
         )
         staged = stage_model(trained.booster, loaded.schema, job.paths.model)
-    rows = {name: summary.rows for name, summary in loaded.all_rows.items()}
-    write_report(logbook.final_report(job, rows, loaded.schema, trained, clock), job.paths.output_data)
+    report = logbook.final_report(job, loaded.all_rows, loaded.schema, trained, clock)
+    write_report(report, job.paths.output_data)
     path = publish_model(staged)
     log(clock.summary())
     return logbook.closing_line(trained, path)

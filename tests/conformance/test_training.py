@@ -14,6 +14,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from tests.opt_ml import Outcome, Source, csv, parquet, run_train, write_opt_ml
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 NOTEBOOK = {
@@ -39,7 +40,7 @@ def cancer() -> pd.DataFrame:
     return table[["target", *table.columns[:-1]]].astype(np.float32)
 
 
-def train(base: Path, hyperparameters: dict[str, object], **channels: Source | pd.DataFrame) -> Outcome:
+def train(base: Path, hyperparameters: Mapping[str, object], **channels: Source | pd.DataFrame) -> Outcome:
     write_opt_ml(base, hyperparameters=hyperparameters, channels=channels)
     return run_train(base)
 
@@ -97,6 +98,7 @@ def test_the_reports_say_what_was_done(tmp_path: Path) -> None:
     assert report["best_round"] == int(np.argmax(aucs))
     assert report["best_score"] == max(aucs)
     assert report["rows"] == {"train": 400, "validation": 169}
+    assert report["dropped_rows"] == {"train": 0, "validation": 0}
     assert report["features"] == list(table.columns[1:])
     assert set(report["phases"]) == {"load", "matrix", "train", "save"}
     assert report["versions"]["xgboost"] == xgb.__version__
