@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-type Fault = Literal["killed", "work killed", "frozen", "work frozen", "network cut", "out of memory", "bad data"]
+type Fault = Literal[
+    "killed", "work killed", "frozen", "work frozen", "network cut", "out of memory", "bad data"
+]
 type Stage = Literal["before roll-call", "loading", "training"]
 
 SILENCE = 4
@@ -62,7 +64,15 @@ class Row:
 def rows() -> list[object]:
     every = [
         Row(fault, victim, stage)
-        for fault in ("killed", "work killed", "frozen", "work frozen", "network cut", "out of memory", "bad data")
+        for fault in (
+            "killed",
+            "work killed",
+            "frozen",
+            "work frozen",
+            "network cut",
+            "out of memory",
+            "bad data",
+        )
         for victim in (0, 1)
         for stage in ("before roll-call", "loading", "training")
         if (fault, stage) != ("bad data", "training")  # all data have been read by then
@@ -122,7 +132,9 @@ def job_of(row: Row, base: Path, net: Network | None, memory: Memory | None) -> 
         channels[row.victim] = {"train": Source({"part.csv": rows}, None)}
     elif row.fault == "bad data":
         channels[row.victim] = {"train": Source({"a.csv": ROWS, "b.parquet": b"PAR1"}, None)}
-    commands = net.commands if net else [memory.command if memory and i == row.victim else () for i in range(3)]
+    commands = (
+        net.commands if net else [memory.command if memory and i == row.victim else () for i in range(3)]
+    )
     return hosts_of(base, channels, SETTINGS, names=net.names if net else None, commands=commands)
 
 

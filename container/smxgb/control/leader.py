@@ -237,7 +237,7 @@ class Leader:
             self._verdict = error
             self._send({"abort": error.as_json()})
             self._inbox.append({"abort": error.as_json()})
-            for member in self._silent(now, self._limits.silence_timeout):
+            for member in self._silent(now, self._limits.silence_timeout / 2):
                 self._part(member)  # it can't confirm the verdict, but finds it when it wakes up
             return
         if all(member.is_done for member in self._members.values()):
@@ -249,7 +249,7 @@ class Leader:
         self._tell_news(now)
 
     def _causes(self, now: float) -> Iterator[JobError]:
-        """Yield what ends the job, if anything does: what is certain comes before what may be a consequence."""
+        """Yield what ends the job: what is certain comes before what may be a consequence."""
         for _, error in self._failures:
             if error.origin != "elsewhere":
                 yield error
