@@ -79,6 +79,12 @@ class Host:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 
+    def kill_work(self) -> None:
+        os.kill(self.work, signal.SIGKILL)
+
+    def freeze_work(self) -> None:
+        os.kill(self.work, signal.SIGSTOP)
+
     def freeze(self) -> None:
         """Stop all processes of the host, as `docker pause` does."""
         for process in (self.supervisor, self.work):
@@ -151,7 +157,7 @@ def hosts_of(
     `distribution` is the channels' S3DistributionType, not said if None. `commands` go before each host's own.
     """
     names = names or [f"127.0.0.{number}" for number in range(1, len(channels) + 1)]
-    control, tracker = free_ports(names[0], 2) if not commands else (7890, 9091)
+    control, tracker = free_ports(names[0], 2) if names[0].startswith("127.") else (7890, 9091)
     settings = {"nthread": 1, "control_port": control, "tracker_port": tracker, **hyperparameters}
     every = sorted({name for of_host in channels for name in of_host})
     said = {} if distribution is None else {"S3DistributionType": distribution}

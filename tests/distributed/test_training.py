@@ -29,9 +29,8 @@ SETTINGS = {
 def table() -> pd.DataFrame:
     rng = np.random.default_rng(5)
     features = rng.normal(size=(3000, 5)).astype(np.float32)
-    label = (features[:, 0] - 2 * features[:, 1] * features[:, 2] + rng.normal(size=3000) > 0).astype(
-        np.float32
-    )
+    score = features[:, 0] - 2 * features[:, 1] + np.abs(features[:, 2])
+    label = (score + rng.logistic(size=3000) > 0.8).astype(np.float32)
     return pd.DataFrame({"y": label, **{f"x{index}": features[:, index] for index in range(5)}})
 
 

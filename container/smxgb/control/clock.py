@@ -16,11 +16,15 @@ class Clock:
     """
 
     def __init__(self) -> None:
-        self._seen = time.monotonic()
+        self._start = self._seen = time.monotonic()
         self._now = 0.0
 
+    def elapsed(self) -> float:
+        """Return the seconds since the start, awake or not."""
+        return time.monotonic() - self._start
+
     def now(self) -> float:
-        """Return the seconds since the start."""
+        """Return the seconds awake since the start."""
         seen = time.monotonic()
         self._now += min(seen - self._seen, LONGEST_TURN)
         self._seen = seen

@@ -11,7 +11,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from smxgb.control.clock import Clock
-from smxgb.control.leader import NEWS
+from smxgb.control.leader import NEWS, silence
 from smxgb.control.limits import beat_of
 from smxgb.control.wire import NotReady, Wire, resolve
 from smxgb.errors import JobError, PlatformError
@@ -118,6 +118,8 @@ class Follower:
                 self._reason = str(error)
             except (AuthenticationError, EOFError):
                 self._reason = "who answers there is of another job"
+            except (BlockingIOError, TimeoutError):
+                self._reason = "it does not answer"
             except OSError as error:
                 self._reason = error.strerror or str(error)
             else:
@@ -149,14 +151,11 @@ class Follower:
         limits = self._limits
         if self._wire is not None:
             if now - self._heard > limits.silence_timeout:
-                yield self._certain() or self._fault(
-                    f"gave no sign of life for {limits.silence_timeout} s: it is frozen, or cut off the "
-                    "network. Start the job again."
-                )
+                yield self._certain() or silence(self._name, [self._leader], limits)
             return
         if self._own_failure and now - self._own_failure[0] > limits.silence_timeout:
             yield self._own_failure[1]
-        if now > limits.start_timeout:
+        if self._clock.elapsed() > limits.start_timeout:
             place = f"port {limits.control_port} within start_timeout={limits.start_timeout} s"
             yield self._fault(f"could not be reached at {place}: {self._reason}. Start the job again.")
         if now > self._next_news:

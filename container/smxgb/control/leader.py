@@ -107,20 +107,19 @@ class Leader:
         """Tell the verdict to all, and to those who come too late for it, and see that it has arrived."""
         if self._succeeded:
             self._send({"leave": True})
-        limits = self._limits
-        may_come = not self._called and self._clock.now() < limits.start_timeout
-        patience = max(PATIENCE, limits.silence_timeout) if may_come else PATIENCE
-        deadline = time.monotonic() + patience
-        while time.monotonic() < deadline and self._awaited(deadline - patience + PATIENCE):
-            self._epoll.poll(RETRY)
+        begin = self._clock.elapsed()
+        come_until = min(begin + self._limits.silence_timeout, self._limits.start_timeout)
+        while self._is_awaited(begin + PATIENCE, come_until):
+            self._epoll.poll(self.beat)
             self._listen()
             self._beat()
 
-    def _awaited(self, deadline: float) -> bool:
-        """Return whether a host may still take the verdict: until `deadline` if it has been in touch."""
+    def _is_awaited(self, answer_until: float, come_until: float) -> bool:
+        """Return whether a host may still confirm the verdict, or come and take it."""
+        now = self._clock.elapsed()
         others = [member for member in self._members.values() if member is not self._own]
         return any(
-            not member.is_gone and (member.wire is None or time.monotonic() < deadline) for member in others
+            not member.is_gone and now < (answer_until if member.wire else come_until) for member in others
         )
 
     def _open(self) -> None:
@@ -204,6 +203,8 @@ class Leader:
                 member.phase = name
             case {"arrived": dict(offer)}:
                 member.arrived = offer
+                count = sum(member.arrived is not None for member in self._members.values())
+                log(f"{member.name} is here: {count} of {len(self._members)} hosts.")
             case {"tracker": dict(arguments)}:
                 self._send({"tracker": arguments})
                 self._inbox.append({"tracker": arguments})
@@ -219,6 +220,9 @@ class Leader:
 
     def _connected(self) -> list[Member]:
         return [member for member in self._members.values() if member.wire is not None and not member.is_gone]
+
+    def _silent(self, now: float, seconds: float) -> list[Member]:
+        return [member for member in self._connected() if now - member.heard > seconds]
 
     def _send(self, message: Mapping[str, object]) -> None:
         for member in self._connected():
@@ -238,13 +242,14 @@ class Leader:
             self._verdict = error
             self._send({"abort": error.as_json()})
             self._inbox.append({"abort": error.as_json()})
+            for member in self._silent(now, self._limits.silence_timeout / 2):
+                self._part(member)  # it can't confirm the verdict, but finds it when it wakes up
             return
         if all(member.is_done for member in self._members.values()):
             self._succeeded = True
             self._inbox.append({"leave": True})
         elif not self._called and self._address and all(m.arrived for m in self._members.values()):
             self._called = True
-            log(f"All {len(self._members)} hosts are here: {', '.join(self._members)}.")
             if all(member.arrived == self._own.arrived for member in self._members.values()):
                 self._inbox.append({"lead": self._address})
             else:
@@ -252,22 +257,25 @@ class Leader:
         self._tell_news(now)
 
     def _causes(self, now: float) -> Iterator[JobError]:
-        """Yield what ends the job, if anything does: what is certain comes before what may be a consequence."""
+        """Yield what ends the job: what is certain comes before what may be a consequence."""
         for _, error in self._failures:
             if error.origin != "elsewhere":
                 yield error
-        for member in self._connected():
-            if now - member.heard > self._limits.silence_timeout:
-                yield PlatformError(
-                    f"host {member.name} gave no sign of life for {self._limits.silence_timeout} s"
-                    f"{_during(member)}: it is frozen, or cut off the network. Start the job again.",
-                    origin="everywhere",
-                )
+        seconds = self._limits.silence_timeout
+        for member in self._silent(now, seconds):
+            quiet = self._silent(now, seconds / 2)
+            if len(quiet) == len(self._connected()):
+                yield silence(self._own.name, [member.name for member in quiet], self._limits)
+            yield PlatformError(
+                f"host {member.name} gave no sign of life for {seconds} s{_during(member)}: it is frozen, or "
+                "cut off the network. Start the job again.",
+                origin="everywhere",
+            )
         if self._failures:
             begin, error = self._failures[0]
             if now - begin > SETTLING and all(member.heard > begin for member in self._connected()):
                 yield error
-        if not self._called and now > self._limits.start_timeout:
+        if not self._called and self._clock.elapsed() > self._limits.start_timeout:
             yield PlatformError(
                 f"after start_timeout={self._limits.start_timeout} s not all hosts were here: "
                 f"{self._missing()}. Start the job again, or raise start_timeout.",
@@ -307,6 +315,15 @@ class Leader:
         loading = [member.name for member in self._members.values() if member.phase in {"start", "load"}]
         if loading:
             log(f"Still loading: {', '.join(loading)}.")
+
+
+def silence(host: str, others: list[str], limits: Limits) -> JobError:
+    """Return the failure of a host that hears nothing any more, be it deaf or be the others dumb."""
+    return PlatformError(
+        f"host {host} heard nothing from {', '.join(others)} for {limits.silence_timeout} s: one side is "
+        "frozen, or cut off the network. Start the job again.",
+        origin="everywhere",
+    )
 
 
 def _during(member: Member) -> str:
