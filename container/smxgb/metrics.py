@@ -229,14 +229,15 @@ def parse_metric(text: str, *, tweedie_power: float | None = None) -> Metric:
         raise UserError(f"there is no metric {_shown(text)}: {_nearest(base)}")
     entry = METRICS[base]
     if form is None:
-        raise UserError(f"{_shown(text)} is not a metric: write {base} alone{_parameter_hint(base)}.")
+        alternative = f", or {_parameter_text(base)}" if entry.parameter else ""
+        raise UserError(f"{_shown(text)} is not a metric: write {base} alone{alternative}.")
     if form["dash"] and entry.parameter != "k":
         raise UserError(
             f"metric {_shown(text)}: a trailing dash goes with ndcg, map and pre only; write {base}."
         )
     value = form["parameter"]
     if value is None and entry.required:
-        raise UserError(f"metric {base} needs a parameter{_parameter_hint(base)}.")
+        raise UserError(f"metric {base} needs a parameter: {_parameter_text(base)}.")
     if value is not None:
         value = _checked_parameter(base, value, text)
     elif base == "tweedie-nloglik":
@@ -332,9 +333,9 @@ def _checked_parameter(base: str, value: str, text: str) -> str:
     return "" if parameter == "threshold" and number == _ERROR_THRESHOLD else f"{number:g}"
 
 
-def _parameter_hint(base: str) -> str:
+def _parameter_text(base: str) -> str:
     parameter = METRICS[base].parameter
-    return f", or {_PARAMETER_TEXTS[parameter].format(base)}" if parameter else ""
+    return _PARAMETER_TEXTS[parameter].format(base) if parameter else "none"
 
 
 def _nearest(base: str) -> str:

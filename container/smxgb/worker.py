@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smxgb import logbook
-from smxgb.artifacts import publish_model, stage_model, write_importance, write_report
+from smxgb.artifacts import prepare_folders, publish_model, stage_model, write_importance, write_report
 from smxgb.boosting import EarlyStopping, Recipe, boost
 from smxgb.environment import free_bytes, memory_available
 from smxgb.errors import Mistakes, UserError
@@ -21,7 +21,7 @@ from smxgb.own_metrics import OwnMetrics
 from smxgb.plan import make_plan
 from smxgb.progress import PhaseClock, RoundClock, log
 from smxgb.readers import open_reader
-from smxgb.store import keep
+from smxgb.store import keep, no_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -63,11 +63,12 @@ def run(job: Job, place: Place, link: Link) -> None:
     """
     for line in logbook.start_block(job):
         log(line)
+    prepare_folders(job.paths)
     clock = PhaseClock(link)
     with _scratch_folder(job, link) as scratch:
         with clock.phase("load"):
             loaded = _load(job, place, scratch)
-        classes = check_labels(job.parameters.settings, _labels(loaded))
+        classes = check_labels(job.parameters, _labels(loaded), loaded.channels["train"].rows)
         plan = _plan(job, loaded)
         with clock.phase("matrix"):
             matrices = _matrices(job, place, loaded, plan, scratch)
@@ -100,6 +101,10 @@ def _scratch_folder(job: Job, link: Link) -> Iterator[Path]:
     chosen = job.parameters.settings.spool_dir
     places = [Path(chosen)] if chosen else [Path(tempfile.gettempdir()), job.paths.base]
     place = max((place for place in places if _writable(place)), key=free_bytes, default=places[0])
+    if chosen and not _writable(place):
+        raise UserError(
+            f"spool_dir={chosen!r} is no folder that can be written: give one that exists, or leave it out."
+        )
     with tempfile.TemporaryDirectory(prefix="smxgb-", dir=place, ignore_cleanup_errors=True) as folder:
         link.scratch(Path(folder))
         yield Path(folder)
@@ -114,21 +119,22 @@ def _writable(folder: Path) -> bool:
 
 
 def _load(job: Job, place: Place, scratch: Path) -> Loaded:
+    first = open_reader(job.channels.train, job.data, threads=place.threads, like=None)
+    schema = first.schema()
     mistakes = Mistakes()
     channels: dict[str, Stored] = {}
-    schema: Schema | None = None
     for channel in job.channels:
         with mistakes.collect():
-            reader = open_reader(channel, job.data, threads=place.threads, like=schema)
-            schema = schema or reader.schema()
-            channels[channel.name] = keep(reader, schema, scratch, channel.name)
-        if schema is None:
-            break
+            reader = (
+                first
+                if channel is job.channels.train
+                else open_reader(channel, job.data, threads=place.threads, like=schema)
+            )
+            kept = keep(reader, schema, scratch, channel.name)
+            channels[channel.name] = kept
+            if not kept.rows:
+                mistakes.add(no_rows(channel.name, kept.summary))
     mistakes.raise_any()
-    if schema is None or not channels["train"].rows:
-        raise UserError(
-            "the train channel holds no rows: check its S3 address, and invalid_label if that is 'drop'."
-        )
     for name, kept in channels.items():
         columns = f" and {len(schema.names)} columns" if name == "train" else ""
         log(f"{name.capitalize()} matrix has {kept.rows} rows{columns}")
