@@ -191,12 +191,13 @@ class Metric:
     """One metric of a job.
 
     `name` is what the log shows, as the user wrote it. `upstream` is the text that XGBoost takes for it; it
-    means nothing for a metric that the container computes.
+    means nothing for a metric that the container computes, its `own`.
     """
 
     name: str
     base: str
     upstream: str
+    own: bool = False
 
     @property
     def entry(self) -> Entry:
@@ -207,11 +208,6 @@ class Metric:
     def maximised(self) -> bool:
         """Whether a larger value is better."""
         return self.entry.maximise
-
-    @property
-    def own(self) -> bool:
-        """Whether the container computes it, not XGBoost."""
-        return self.entry.source == "container"
 
 
 def parse_metric(text: str, *, tweedie_power: float | None = None) -> Metric:
@@ -242,7 +238,21 @@ def parse_metric(text: str, *, tweedie_power: float | None = None) -> Metric:
         value = _checked_parameter(base, value, text)
     elif base == "tweedie-nloglik":
         value = f"{_TWEEDIE_POWER if tweedie_power is None else tweedie_power:g}"
-    return Metric(name=name, base=base, upstream=base + (f"@{value}" if value else "") + form["dash"])
+    upstream = base + (f"@{value}" if value else "") + form["dash"]
+    return Metric(name=name, base=base, upstream=upstream, own=entry.source == "container")
+
+
+def right_for(metric: Metric, objective: Objective) -> Metric:
+    """Return the metric as it has to be computed for an objective.
+
+    binary:logitraw predicts log-odds, and XGBoost would hold them against the threshold of a probability, and
+    take their logarithm.
+    """
+    if objective != "binary:logitraw":
+        return metric
+    if metric.upstream == "error":
+        return replace(metric, upstream="error@0")
+    return replace(metric, own=True) if metric.base == "logloss" else metric
 
 
 def default_metric(
@@ -256,7 +266,7 @@ def default_metric(
     if kind_of(objective) == "ranking" and ranking_cut is not None:
         text = f"{text}@{ranking_cut}"
     metric = parse_metric(text, tweedie_power=tweedie_power)
-    return replace(metric, name=metric.upstream)
+    return right_for(replace(metric, name=metric.upstream), objective)
 
 
 def unfit_reason(metric: Metric, objective: Objective) -> str | None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import xgboost as xgb
 
     from smxgb.batch import Schema
+    from smxgb.boosting import Trained
     from smxgb.evaluation import Values
     from smxgb.job import Device, Job
     from smxgb.plan import Plan
@@ -68,18 +69,7 @@ def run(job: Job, place: Place, link: Link) -> None:
     with _scratch_folder(job, link) as scratch:
         with clock.phase("load"):
             loaded = _load(job, place, scratch)
-        classes = check_labels(job.parameters, _labels(loaded), loaded.channels["train"].rows)
-        plan = _plan(job, loaded)
-        with clock.phase("matrix"):
-            matrices = _matrices(job, place, loaded, plan, scratch)
-        with clock.phase("train"):
-            evaluator = _evaluator(job, loaded, classes, matrices)
-            trained = boost(
-                _recipe(job, place, loaded.schema, classes),
-                matrices["train"],
-                evaluator,
-                _after_round(job, link),
-            )
+        trained = _train(job, place, loaded, scratch=scratch, clock=clock, link=link)
         with clock.phase("save"):
             write_importance(
                 trained.booster,
@@ -93,6 +83,20 @@ def run(job: Job, place: Place, link: Link) -> None:
     path = publish_model(staged)
     log(clock.summary())
     link.succeeded(logbook.closing_line(trained, path))
+
+
+def _train(
+    job: Job, place: Place, loaded: Loaded, *, scratch: Path, clock: PhaseClock, link: Link
+) -> Trained:
+    """Build the matrices and train on them; they end with this call, before their files in `scratch` do."""
+    classes = check_labels(job.parameters, _labels(loaded), loaded.channels["train"].rows)
+    plan = _plan(job, loaded)
+    with clock.phase("matrix"):
+        matrices = _matrices(job, place, loaded, plan, scratch)
+    with clock.phase("train"):
+        evaluator = _evaluator(job, loaded, classes, matrices)
+        recipe = _recipe(job, place, loaded.schema, classes)
+        return boost(recipe, matrices["train"], evaluator, _after_round(job, link))
 
 
 @contextmanager

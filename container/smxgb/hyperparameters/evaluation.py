@@ -15,6 +15,7 @@ from smxgb.metrics import (
     merged_metrics,
     monitored_metric,
     parse_metric,
+    right_for,
     unfit_reason,
 )
 
@@ -53,7 +54,7 @@ def choose_metrics(settings: Hyperparameters, mistakes: Mistakes, *, objective_k
         reason = _unfit(metric, settings) if objective_known else None
         if reason:
             mistakes.add(f"{name}: {reason}")
-        return metric
+        return right_for(metric, settings.objective or DEFAULT_OBJECTIVE)
 
     asked = [metric for text in settings.eval_metric if (metric := read("eval_metric", text))]
     tuning, notes = None, []
