@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from smxgb.channels import find_channels
 from smxgb.environment import Paths, read_hosts, read_json, read_machine
 from smxgb.errors import Mistakes
-from smxgb.hyperparameters import ColumnRef, parse
+from smxgb.hyperparameters import DEFAULT_OBJECTIVE, ColumnRef, parse
+from smxgb.metrics import kind_of
 from smxgb.modes import choose_team, refuse_pipes
 
 if TYPE_CHECKING:
@@ -98,20 +99,24 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     paths = Paths.from_environ(environ)
     machine = read_machine(environ)
     mistakes = Mistakes()
-    hosts = read_hosts(paths)
+    hosts = None
+    with mistakes.collect():
+        hosts = read_hosts(paths)
     with mistakes.collect():
         parameters = parse(read_json(places.hyperparameters or paths.config / "hyperparameters.json"))
     with mistakes.collect():
-        channels = _channels(paths, places, alone=len(hosts.names) == 1)
+        channels = _channels(paths, places, alone=hosts is None or len(hosts.names) == 1)
     with mistakes.collect():
         checkpoints = read_json(paths.config / "checkpointconfig.json")
     mistakes.raise_any()
+    assert hosts is not None  # noqa: S101 - or there was a mistake
     settings = parameters.settings
     team = choose_team(parameters, hosts, machine, mistakes)
     refuse_pipes(team, channels, mistakes)
     _refuse_what_comes_later(parameters, mistakes)
     if channels.validation is None:
         _need_validation(settings, mistakes)
+    _need_groups(settings, channels, mistakes)
     mistakes.raise_any()
     notes = [*parameters.notes, *channels.notes]
     if checkpoints:
@@ -143,6 +148,17 @@ def _refuse_what_comes_later(parameters: Parsed, mistakes: Mistakes) -> None:
             "sagemaker_program (a training script, entry_point) is not supported yet: leave out entry_point "
             "to use "
             "the built-in training."
+        )
+
+
+def _need_groups(settings: Hyperparameters, channels: Channels, mistakes: Mistakes) -> None:
+    objective = settings.objective or DEFAULT_OBJECTIVE
+    # XGBoost would take all rows of such a table for one query.
+    tables = {channel.content_type for channel in channels} & {"csv", "parquet"}
+    if kind_of(objective) == "ranking" and settings.group_column is None and tables:
+        mistakes.add(
+            f"objective={objective} needs group_column: the name or index of the column that says to which "
+            "query a row belongs."
         )
 
 

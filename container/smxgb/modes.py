@@ -88,7 +88,7 @@ def _choose_device(settings: Hyperparameters, machine: Machine, mistakes: Mistak
     if settings.device == "cuda":
         mistakes.add(
             "device='cuda' (or tree_method='gpu_hist', gpu_id, n_gpus) needs a GPU and this host has none: "
-            "use an instance with a GPU, or device=cpu."
+            "use an instance with a GPU, or set device=cpu."
         )
     elif settings.use_dask_gpu_training:
         mistakes.add(

@@ -70,7 +70,7 @@ def _control(environ: Mapping[str, str], paths: Paths) -> Control:
     try:
         hosts = read_hosts(paths)
         hyperparameters = read_json(paths.config / "hyperparameters.json")
-    except UserError:
+    except (UserError, OSError):
         return Alone()
     job = environ.get("TRAINING_JOB_ARN") or environ.get("TRAINING_JOB_NAME")
     return join_hosts(hosts, job, hyperparameters)

@@ -7,10 +7,11 @@ import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import pytest
 from tests.distributed.hosts import wait_until
+from tests.distributed.table import TABLE, Line
 from tests.distributed.test_dask import dask_hosts, processes
 from tests.opt_ml import Source
 
@@ -61,13 +62,13 @@ class Row:
 
 
 def rows() -> list[object]:
-    leaders = ("scheduler killed", "client killed")
+    stages: tuple[Stage, ...] = get_args(Stage.__value__)
     every = [
         Row(fault, victim, stage)
-        for fault in ("worker killed", "worker frozen", "host killed", *leaders)
+        for fault in get_args(Fault.__value__)
         for victim in (0, 1)
-        for stage in ("loading", "loaded", "training")
-        if victim == 0 or fault not in leaders
+        for stage in stages
+        if victim == 0 or fault not in {"scheduler killed", "client killed"}
     ]
     return [
         pytest.param(
@@ -99,7 +100,9 @@ def test_when_a_process_fails_all_hosts_end_soon_and_name_it(row: Row, tmp_path:
         seconds = max(host.ended or 0 for host in job) - begin
         victim = job[row.victim].name
     failures = [outcome.failure or "-" for outcome in outcomes]
-    assert 0 not in [outcome.code for outcome in outcomes], failures
+    codes = [outcome.code for outcome in outcomes]
+    TABLE.append(Line(row.fault, ("leader", "other")[row.victim], row.stage, codes, seconds, failures))
+    assert 0 not in codes, failures
     assert not any(outcome.models for outcome in outcomes)
     assert seconds < row.limit, failures
     for index, failure in enumerate(failures):
@@ -170,11 +173,16 @@ def test_a_stop_leaves_no_model_no_success_and_no_process(tmp_path: Path) -> Non
     assert_gone(pid for host in started for pid in host.values())
 
 
-def test_workers_that_do_not_come_in_time_are_named(tmp_path: Path) -> None:
-    settings = {**SETTINGS, "start_timeout": 8}
+def test_a_worker_that_does_not_come_in_time_is_named_with_its_host(tmp_path: Path) -> None:
+    settings = {**SETTINGS, "start_timeout": 6, "silence_timeout": 60}
     with dask_hosts(tmp_path, [{"train": ROWS}, {"train": ROWS[26:]}], settings) as job:
-        job[0].start()
-        [outcome] = [job[0].wait()]
-    assert outcome.code == 3
-    assert outcome.failure is not None
-    assert "127.0.0.2 (not in touch yet)" in outcome.failure
+        job.start()
+        wait_until(lambda: "dask-worker1" in processes(job[1]), "the second worker of the second host")
+        os.kill(processes(job[1])["dask-worker1"], signal.SIGSTOP)
+        outcomes = job.wait()
+    assert [outcome.code for outcome in outcomes] == [3, 3]
+    for outcome in outcomes:
+        assert outcome.failure is not None
+        assert "start_timeout=6" in outcome.failure
+        assert "127.0.0.2/1" in outcome.failure
+        assert "127.0.0.2/0" not in outcome.failure
