@@ -39,7 +39,7 @@ def stopped(number: signal.Signals, child: Child) -> JobError:
 def frozen(child: Child) -> JobError:
     """Explain the end of a process that has been silent for too long."""
     return PlatformError(
-        f"{child.name} gave no sign of life for {child.silence} s{_while(child)}: its process is frozen. "
+        f"{child.name} gave no sign of life for {child.silence:g} s{_while(child)}: its process is frozen. "
         "Start the job again."
     )
 

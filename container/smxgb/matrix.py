@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import xgboost as xgb
 
+from smxgb import gpu
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -25,6 +27,7 @@ def build_matrix(
     threads: int,
     max_bin: int | None,
     cache: Path,
+    on_gpu: bool = False,
     reference: xgb.DMatrix | None = None,
 ) -> xgb.DMatrix:
     """Return all rows as a matrix whose features are called f0, f1, ...
@@ -38,6 +41,7 @@ def build_matrix(
         threads: Threads of XGBoost.
         max_bin: Bins a feature, None for XGBoost's default; the training must use the same.
         cache: The beginning of the names of files that a matrix kind may write.
+        on_gpu: Whether a binned matrix is made on the GPU.
         reference: The training matrix, when this one is for evaluation: its quantile cuts are taken over.
     """
     matrix: xgb.DMatrix
@@ -47,8 +51,10 @@ def build_matrix(
         matrix = xgb.DMatrix(_Batches(stored, schema, cache_prefix=str(cache)), nthread=threads)
     else:
         matrix = xgb.QuantileDMatrix(
-            _Batches(stored, schema), nthread=threads, max_bin=max_bin, ref=reference
+            _Batches(stored, schema, on_gpu=on_gpu), nthread=threads, max_bin=max_bin, ref=reference
         )
+        if on_gpu:
+            gpu.forget_batches()
     if stored.groups is not None:
         matrix.set_group(stored.groups.sizes)
         if stored.groups.weights is not None:
@@ -75,8 +81,11 @@ def _row_values(batch: Batch) -> dict[str, FloatArray]:
 class _Batches(xgb.DataIter):
     """Hands the batches to XGBoost, once for each of its passes."""
 
-    def __init__(self, stored: Stored, schema: Schema, cache_prefix: str | None = None) -> None:
+    def __init__(
+        self, stored: Stored, schema: Schema, *, cache_prefix: str | None = None, on_gpu: bool = False
+    ) -> None:
         super().__init__(cache_prefix=cache_prefix)
+        self._on_gpu = on_gpu
         self._stored = stored
         self._names = internal_names(schema)
         self._pass: Iterator[Batch] = iter(())
@@ -88,7 +97,13 @@ class _Batches(xgb.DataIter):
         batch = next(self._pass, None)
         if batch is None:
             return False
-        input_data(data=batch.features.rename_columns(self._names), **_row_values(batch))
+        if self._on_gpu and gpu.holds(batch.features):
+            # A table says its types itself.
+            types = ["float"] * len(self._names)
+            data, described = gpu.to_gpu(batch.features), {"feature_types": types}
+        else:
+            data, described = batch.features.rename_columns(self._names), {}
+        input_data(data=data, feature_names=self._names, **described, **_row_values(batch))
         return True
 
 

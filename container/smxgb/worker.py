@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smxgb import logbook
+from smxgb import gpu, logbook
 from smxgb.agreement import by_all
 from smxgb.artifacts import prepare_folders, publish_model, stage_model, write_importance, write_report
 from smxgb.boosting import EarlyStopping, Recipe, boost
@@ -25,6 +25,7 @@ from smxgb.progress import PhaseClock, RoundClock, log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     import xgboost as xgb
 
@@ -71,7 +72,7 @@ def run(job: Job, place: Place, group: Group, link: Link) -> None:
         place.say(line)
     prepare_folders(job.paths)
     clock = PhaseClock(link)
-    with scratch_folder(job, link) as scratch:
+    with scratch_folder(job, link) as scratch, _device(job, place, group, scratch):
         with clock.phase("load"):
             loaded = load(job, place.threads, group, scratch)
         trained = _train(job, place, group, loaded, scratch=scratch, clock=clock, link=link)
@@ -82,6 +83,10 @@ def run(job: Job, place: Place, group: Group, link: Link) -> None:
         else:
             said = f"Trained {trained.rounds} rounds. The first host writes the model."
     link.succeeded(said)
+
+
+def _device(job: Job, place: Place, group: Group, scratch: Path) -> AbstractContextManager[None]:
+    return gpu.in_use(job.hosts, group, scratch) if place.device == "cuda" else nullcontext()
 
 
 def _save(job: Job, loaded: Loaded, trained: Trained, clock: PhaseClock) -> str:
@@ -160,7 +165,8 @@ def _labels(loaded: Loaded, group: Group) -> dict[str, Labels]:
 def _plan(job: Job, place: Place, loaded: Loaded) -> Plan:
     columns = len(loaded.schema.names)
     shapes = {name: kept.summary.shape(columns) for name, kept in loaded.channels.items()}
-    plan = make_plan(job.parameters, shapes, memory_available() // place.workers)
+    on_gpu = gpu.free_memory() if place.device == "cuda" else None
+    plan = make_plan(job.parameters, shapes, memory_available() // place.workers, on_gpu)
     place.say(plan.describe())
     plan.check()
     return plan
@@ -176,6 +182,7 @@ def _matrices(job: Job, place: Place, loaded: Loaded, plan: Plan, scratch: Path)
             threads=place.threads,
             max_bin=job.parameters.settings.max_bin,
             cache=scratch / f"{name}-matrix",
+            on_gpu=place.device == "cuda",
             reference=matrices.get("train"),
         )
     return matrices
