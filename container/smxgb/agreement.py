@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from smxgb.batch import Layout
 from smxgb.errors import Mistakes, UserError
 from smxgb.readers.columns import aligned, schema_of
-from smxgb.store import Labels, Summary
+from smxgb.store import Labels, Summary, no_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -120,10 +120,7 @@ def agree_on_rows(own: Mapping[str, Summary], group: Group) -> list[dict[str, Su
         summaries = {host: found[name] for host, found in zip(group.hosts, by_rank, strict=True)}
         with_rows = {host: summary for host, summary in summaries.items() if summary.rows}
         if not with_rows:
-            mistakes.add(
-                f"the {name} channel holds no rows: check its S3 address, and invalid_label if that is "
-                "'drop'."
-            )
+            mistakes.add(no_rows(name, reduce(Summary.merge, summaries.values())))
         weighted = [host for host, summary in with_rows.items() if summary.weights is not None]
         others = [host for host in with_rows if host not in weighted]
         if weighted and others:

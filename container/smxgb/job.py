@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from smxgb.channels import find_channels
 from smxgb.environment import Paths, read_hosts, read_json, read_machine
 from smxgb.errors import Mistakes
-from smxgb.hyperparameters import ColumnRef, parse
+from smxgb.hyperparameters import DEFAULT_OBJECTIVE, ColumnRef, parse
+from smxgb.metrics import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,11 +109,14 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     paths = Paths.from_environ(environ)
     machine = read_machine(environ)
     mistakes = Mistakes()
-    hosts = read_hosts(paths)
+    alone = True
+    with mistakes.collect():
+        hosts = read_hosts(paths)
+        alone = len(hosts.names) == 1
     with mistakes.collect():
         parameters = parse(read_json(places.hyperparameters or paths.config / "hyperparameters.json"))
     with mistakes.collect():
-        channels = _channels(paths, places, alone=len(hosts.names) == 1)
+        channels = _channels(paths, places, alone=alone)
     with mistakes.collect():
         checkpoints = read_json(paths.config / "checkpointconfig.json")
     mistakes.raise_any()
@@ -121,6 +125,7 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     _refuse_what_comes_later(parameters, hosts, mistakes)
     if channels.validation is None:
         _need_validation(settings, mistakes)
+    _need_groups(settings, channels, mistakes)
     mistakes.raise_any()
     notes = [*parameters.notes, *channels.notes]
     if checkpoints:
@@ -164,8 +169,7 @@ def _choose_device(settings: Hyperparameters, machine: Machine, mistakes: Mistak
         if not machine.gpus:
             mistakes.add(
                 "device='cuda' (or tree_method='gpu_hist', gpu_id, n_gpus) needs a GPU and this host has "
-                "none: "
-                "use an instance with a GPU, or device=cpu."
+                "none: use an instance with a GPU, or set device=cpu."
             )
         return Choice("cuda", "as asked for")
     return Choice("cuda", "a GPU is there") if machine.gpus else Choice("cpu", "no GPU is there")
@@ -207,6 +211,17 @@ def _refuse_what_needs_one_host(parameters: Parsed, mistakes: Mistakes) -> None:
     for metric in parameters.metrics:
         if metric.base in {"cox-nloglik", "ams"} and settings.objective != "survival:cox":
             mistakes.add(f"metric {metric.name} works on one host only: {cure}, or leave the metric out.")
+
+
+def _need_groups(settings: Hyperparameters, channels: Channels, mistakes: Mistakes) -> None:
+    objective = settings.objective or DEFAULT_OBJECTIVE
+    # XGBoost would take all rows of such a table for one query.
+    tables = {channel.content_type for channel in channels} & {"csv", "parquet"}
+    if kind_of(objective) == "ranking" and settings.group_column is None and tables:
+        mistakes.add(
+            f"objective={objective} needs group_column: the name or index of the column that says to which "
+            "query a row belongs."
+        )
 
 
 def _need_validation(settings: Hyperparameters, mistakes: Mistakes) -> None:

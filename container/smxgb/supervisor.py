@@ -108,7 +108,7 @@ def supervise(
         paths.failure.unlink()  # an earlier job's
     with _signals() as wakeup:
         control = _control(environ, paths)
-        error = _run(command, environ, root, wakeup, control, on_round)
+        error = _run(command, environ, root, wakeup, control, on_round=on_round)
         if error:
             _remove_partial(paths.model, paths.output_data)
             _report(error, paths.failure)
@@ -122,7 +122,7 @@ def _control(environ: Mapping[str, str], paths: Paths) -> Control:
     try:
         hosts = read_hosts(paths)
         hyperparameters = read_json(paths.config / "hyperparameters.json")
-    except UserError:
+    except (UserError, OSError):
         return Alone()
     job = environ.get("TRAINING_JOB_ARN") or environ.get("TRAINING_JOB_NAME")
     return join_hosts(hosts, job, hyperparameters)
@@ -134,6 +134,7 @@ def _run(
     root: Path,
     wakeup: int,
     control: Control,
+    *,
     on_round: OnRound | None,
 ) -> JobError | None:
     """Run the work to its end, and the job to its verdict; return the failure, if it is one."""

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from smxgb import logbook
 from smxgb.agreement import by_all
-from smxgb.artifacts import publish_model, stage_model, write_importance, write_report
+from smxgb.artifacts import prepare_folders, publish_model, stage_model, write_importance, write_report
 from smxgb.boosting import EarlyStopping, Recipe, boost
 from smxgb.environment import free_bytes, memory_available
+from smxgb.errors import UserError
 from smxgb.evaluation import Evaluator, evaluation_line
 from smxgb.hyperparameters import DEFAULT_OBJECTIVE, booster_params, resolve_constraints
 from smxgb.labels import check_labels
@@ -55,19 +56,12 @@ def run(job: Job, place: Place, group: Group, link: Link) -> None:
     """
     for line in logbook.start_block(job):
         log(line)
+    prepare_folders(job.paths)
     clock = PhaseClock(link)
     with _scratch_folder(job, link) as scratch:
         with clock.phase("load"):
             loaded = load(job, place.threads, group, scratch)
-        with by_all():
-            classes = check_labels(job.parameters.settings, _labels(loaded, group))
-        plan = _plan(job, loaded)
-        with clock.phase("matrix"):
-            matrices = _matrices(job, place, loaded, plan, scratch)
-        with clock.phase("train"):
-            evaluator = _evaluator(job, loaded, classes, matrices, group)
-            recipe = _recipe(job, place, loaded.schema, classes)
-            trained = boost(recipe, matrices["train"], evaluator, _after_round(job, group, link))
+        trained = _train(job, place, loaded, group, scratch=scratch, clock=clock, link=link)
         # Nothing that follows needs the others, and what they wait for here they would wait for in vain.
         group.leave()
         if group.rank == 0:
@@ -94,12 +88,31 @@ def _save(job: Job, loaded: Loaded, trained: Trained, clock: PhaseClock) -> str:
     return logbook.closing_line(trained, path)
 
 
+def _train(
+    job: Job, place: Place, loaded: Loaded, group: Group, *, scratch: Path, clock: PhaseClock, link: Link
+) -> Trained:
+    """Build the matrices and train on them; they end with this call, before their files in `scratch` do."""
+    with by_all():
+        classes = check_labels(job.parameters, _labels(loaded, group), loaded.all_rows["train"].rows)
+    plan = _plan(job, loaded)
+    with clock.phase("matrix"):
+        matrices = _matrices(job, place, loaded, plan, scratch)
+    with clock.phase("train"):
+        evaluator = _evaluator(job, loaded, classes, matrices, group)
+        recipe = _recipe(job, place, loaded.schema, classes)
+        return boost(recipe, matrices["train"], evaluator, _after_round(job, group, link))
+
+
 @contextmanager
 def _scratch_folder(job: Job, link: Link) -> Iterator[Path]:
     """Make a folder for what does not stay in memory, on the volume with most room; remove it after."""
     chosen = job.parameters.settings.spool_dir
     places = [Path(chosen)] if chosen else [Path(tempfile.gettempdir()), job.paths.base]
     place = max((place for place in places if _writable(place)), key=free_bytes, default=places[0])
+    if chosen and not _writable(place):
+        raise UserError(
+            f"spool_dir={chosen!r} is no folder that can be written: give one that exists, or leave it out."
+        )
     with tempfile.TemporaryDirectory(prefix="smxgb-", dir=place, ignore_cleanup_errors=True) as folder:
         link.scratch(Path(folder))
         yield Path(folder)
