@@ -25,11 +25,14 @@ from typing import TYPE_CHECKING, Literal, TextIO
 from smxgb.errors import JobError, of_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 type OnRound = Callable[[int, int], None]
 """Called after each round with its number, counted from 0, and the most rounds there will be."""
 type PhaseName = Literal["load", "matrix", "train", "save"]
+
+PARTIAL = ".smxgb-"
+"""How the names of results begin until the job has succeeded: then the supervisor takes it off."""
 
 _STAMP = re.compile(r"\[[0-9:]+\] WARNING: \S+?:[0-9]+: ")
 """How the warnings of XGBoost's native code begin."""
@@ -110,9 +113,12 @@ class Link:
         """Report the failure that ends the job."""
         self._send({"failed": [error.kind, *error.mistakes]})
 
-    def succeeded(self, text: str) -> None:
-        """Say that all is done, with the last line of the log. Without it no end is a success."""
-        self._send({"succeeded": text})
+    def succeeded(self, text: str, results: Sequence[Path] = ()) -> None:
+        """Say that all is done, with the last line of the log. Without it no end is a success.
+
+        `results` are the files that are to get their names now: their present ones begin with `PARTIAL`.
+        """
+        self._send({"succeeded": text, "results": [str(path.absolute()) for path in results]})
 
     def _send(self, message: dict[str, object]) -> None:
         if self._fd is None:
@@ -134,6 +140,7 @@ class Listener:
         self.scratch: list[Path] = []
         self.error: JobError | None = None
         self.success: str | None = None
+        self.results: list[Path] = []
         self._rest = b""
 
     def listen(self) -> bool:
@@ -158,8 +165,9 @@ class Listener:
                 self.scratch.append(Path(folder))
             case {"failed": [str(kind), str(mistake), *mistakes]}:
                 self.error = of_kind(kind, mistake, *map(str, mistakes))
-            case {"succeeded": str(text)}:
+            case {"succeeded": str(text), "results": [*results]}:
                 self.success = text
+                self.results = [Path(str(path)) for path in results]
 
 
 def die_with_parent(fd: int) -> None:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smxgb.environment import ROOT, Paths, child_environ, oom_kills, read_machine
-from smxgb.errors import AlgorithmError, JobError, PlatformError
-from smxgb.progress import Listener, log, log_error, readable_bytes
+from smxgb.errors import AlgorithmError, JobError, PlatformError, as_job_error
+from smxgb.progress import PARTIAL, Listener, log, log_error, readable_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 COMMAND = (sys.executable, "-P", "-m", "smxgb", "work")
 """How the work is started; `--link` and the pipe's file descriptor are added. -P keeps a module that lies in
 the current folder from standing in for one of the container's."""
-
-PARTIAL = ".smxgb-"
-"""How the names of files begin that are still being written."""
 
 CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 STOPS = (signal.SIGTERM, signal.SIGINT)
@@ -108,11 +105,15 @@ def supervise(
     paths = Paths.from_environ(environ)
     with suppress(OSError):
         paths.failure.unlink()  # an earlier job's
+    earlier = _models(paths.model)
     with _signals() as wakeup:
         ending = _run(command, environ, root, wakeup, on_round)
         if ending.error:
             _remove_partial(paths.model, paths.output_data)
             _report(ending.error, paths.failure)
+            # In folders that are used again, as on one's own machine. It stays: no failure costs a model.
+            for path in earlier:
+                log_error(f"{path} is the model of an earlier job: this one has left none.")
         _open_to_all(paths.output, paths.model)
     return ending.code
 
@@ -139,8 +140,7 @@ def _run(
     if child.said.error:
         return Ending.of(child.said.error)
     if status == 0 and child.said.success is not None:
-        log(child.said.success)
-        return Ending(0)
+        return _succeeded(child.said)
     if stopped:
         return _stopped(stopped, child.said)
     if status == -signal.SIGKILL and oom_kills(root) > kills:
@@ -214,6 +214,22 @@ def _noted(_number: int, _frame: FrameType | None) -> None:
     """Handle a signal that is read from the wake-up descriptor: without a handler none arrives there."""
 
 
+def _succeeded(said: Listener) -> Ending:
+    """Give the results their names: here, where no signal can make a failure of the job any more."""
+    named: list[Path] = []
+    try:
+        for path in said.results:
+            place = path.with_name(path.name.removeprefix(PARTIAL))
+            path.replace(place)
+            named.append(place)
+    except OSError as error:
+        for path in named:
+            path.unlink(missing_ok=True)
+        return Ending.of(as_job_error(error))
+    log(said.success or "")
+    return Ending(0)
+
+
 def _stopped(number: signal.Signals, said: Listener) -> Ending:
     return Ending(
         128 + number,
@@ -278,8 +294,14 @@ def _report(error: JobError, failure: Path) -> None:
         log_error(f"The failure file {failure} could not be written: {problem.strerror}.")
 
 
+def _models(folder: Path) -> list[Path]:
+    with suppress(OSError):
+        return sorted(path for path in folder.iterdir() if not path.name.startswith(PARTIAL))
+    return []
+
+
 def _remove_partial(*folders: Path) -> None:
-    """Remove what was still being written among the results: all that stands there is uploaded."""
+    """Remove results that have not got their names: all that stands there is uploaded."""
     for path in (path for folder in folders for path in folder.glob(f"{PARTIAL}*")):
         with suppress(OSError):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smxgb import logbook
-from smxgb.artifacts import prepare_folders, publish_model, stage_model, write_importance, write_report
+from smxgb.artifacts import MODEL_NAME, prepare_folders, stage_importance, stage_model, stage_report
 from smxgb.boosting import EarlyStopping, Recipe, boost
 from smxgb.environment import free_bytes, memory_available
 from smxgb.errors import Mistakes, UserError
@@ -70,19 +70,21 @@ def run(job: Job, place: Place, link: Link) -> None:
         with clock.phase("load"):
             loaded = _load(job, place, scratch)
         trained = _train(job, place, loaded, scratch=scratch, clock=clock, link=link)
-        with clock.phase("save"):
-            write_importance(
-                trained.booster,
-                loaded.schema,
-                job.paths.output_data,
-                linear=job.parameters.settings.booster == "gblinear",
-            )
-            staged = stage_model(trained.booster, loaded.schema, job.paths.model)
-    summaries = {name: kept.summary for name, kept in loaded.channels.items()}
-    write_report(logbook.final_report(job, summaries, loaded.schema, trained, clock), job.paths.output_data)
-    path = publish_model(staged)
+        results = _save(job, loaded, trained, clock)
     log(clock.summary())
-    link.succeeded(logbook.closing_line(trained, path))
+    link.succeeded(logbook.closing_line(trained, job.paths.model / MODEL_NAME), results)
+
+
+def _save(job: Job, loaded: Loaded, trained: Trained, clock: PhaseClock) -> list[Path]:
+    """Write the artefacts beside their places; return where."""
+    folder = job.paths.output_data
+    with clock.phase("save"):
+        linear = job.parameters.settings.booster == "gblinear"
+        importance = stage_importance(trained.booster, loaded.schema, folder, linear=linear)
+        model = stage_model(trained.booster, loaded.schema, job.paths.model)
+    summaries = {name: kept.summary for name, kept in loaded.channels.items()}
+    report = stage_report(logbook.final_report(job, summaries, loaded.schema, trained, clock), folder)
+    return [importance, report, model]
 
 
 def _train(
