@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import tempfile
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smxgb import logbook
 from smxgb.artifacts import MODEL_NAME, prepare_folders, stage_importance, stage_model, stage_report
 from smxgb.boosting import EarlyStopping, Recipe, boost
-from smxgb.environment import free_bytes, memory_available
-from smxgb.errors import Mistakes, UserError
+from smxgb.environment import memory_available
+from smxgb.errors import Mistakes
 from smxgb.evaluation import Evaluator, evaluation_line
-from smxgb.hyperparameters import DEFAULT_OBJECTIVE, booster_params, resolve_constraints
-from smxgb.labels import check_labels
+from smxgb.examination import examine
+from smxgb.hyperparameters import DEFAULT_OBJECTIVE, booster_params
 from smxgb.matrix import build_matrix
 from smxgb.own_metrics import OwnMetrics
-from smxgb.plan import make_plan
 from smxgb.progress import PhaseClock, RoundClock, log
 from smxgb.readers import open_reader
+from smxgb.scratch import scratch_folder
 from smxgb.store import keep, no_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     import xgboost as xgb
 
     from smxgb.batch import Schema
     from smxgb.boosting import Trained
     from smxgb.evaluation import Values
+    from smxgb.examination import Examined
     from smxgb.job import Device, Job
     from smxgb.plan import Plan
     from smxgb.progress import Link
@@ -66,10 +65,11 @@ def run(job: Job, place: Place, link: Link) -> None:
         log(line)
     prepare_folders(job.paths)
     clock = PhaseClock(link)
-    with _scratch_folder(job, link) as scratch:
+    with scratch_folder(job.parameters.settings.spool_dir, job.paths.base, link) as scratch:
         with clock.phase("load"):
             loaded = _load(job, place, scratch)
-        trained = _train(job, place, loaded, scratch=scratch, clock=clock, link=link)
+        examined = _examine(job, loaded)
+        trained = _train(job, place, loaded, examined, scratch=scratch, clock=clock, link=link)
         results = _save(job, loaded, trained, clock)
     log(clock.summary())
     link.succeeded(logbook.closing_line(trained, job.paths.model / MODEL_NAME), results)
@@ -88,40 +88,15 @@ def _save(job: Job, loaded: Loaded, trained: Trained, clock: PhaseClock) -> list
 
 
 def _train(
-    job: Job, place: Place, loaded: Loaded, *, scratch: Path, clock: PhaseClock, link: Link
+    job: Job, place: Place, loaded: Loaded, examined: Examined, *, scratch: Path, clock: PhaseClock, link: Link
 ) -> Trained:
     """Build the matrices and train on them; they end with this call, before their files in `scratch` do."""
-    classes = check_labels(job.parameters, _labels(loaded), loaded.channels["train"].rows)
-    plan = _plan(job, loaded)
     with clock.phase("matrix"):
-        matrices = _matrices(job, place, loaded, plan, scratch)
+        matrices = _matrices(job, place, loaded, examined.plan, scratch)
     with clock.phase("train"):
-        evaluator = _evaluator(job, loaded, classes, matrices)
-        recipe = _recipe(job, place, loaded.schema, classes)
+        evaluator = _evaluator(job, loaded, examined.classes, matrices)
+        recipe = _recipe(job, place, examined)
         return boost(recipe, matrices["train"], evaluator, _after_round(job, link))
-
-
-@contextmanager
-def _scratch_folder(job: Job, link: Link) -> Iterator[Path]:
-    """Make a folder for what does not stay in memory, on the volume with most room; remove it after."""
-    chosen = job.parameters.settings.spool_dir
-    places = [Path(chosen)] if chosen else [Path(tempfile.gettempdir()), job.paths.base]
-    place = max((place for place in places if _writable(place)), key=free_bytes, default=places[0])
-    if chosen and not _writable(place):
-        raise UserError(
-            f"spool_dir={chosen!r} is no folder that can be written: give one that exists, or leave it out."
-        )
-    with tempfile.TemporaryDirectory(prefix="smxgb-", dir=place, ignore_cleanup_errors=True) as folder:
-        link.scratch(Path(folder))
-        yield Path(folder)
-
-
-def _writable(folder: Path) -> bool:
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
 
 
 def _load(job: Job, place: Place, scratch: Path) -> Loaded:
@@ -153,13 +128,19 @@ def _labels(loaded: Loaded) -> dict[str, Labels]:
     return {name: kept.summary.label for name, kept in loaded.channels.items() if kept.summary.label}
 
 
-def _plan(job: Job, loaded: Loaded) -> Plan:
-    columns = len(loaded.schema.names)
-    shapes = {name: kept.summary.shape(columns) for name, kept in loaded.channels.items()}
-    plan = make_plan(job.parameters, shapes, memory_available())
-    log(plan.describe())
-    plan.check()
-    return plan
+def _examine(job: Job, loaded: Loaded) -> Examined:
+    names = loaded.schema.names
+    examined = examine(
+        job.parameters,
+        names,
+        _labels(loaded),
+        {name: kept.summary.shape(len(names)) for name, kept in loaded.channels.items()},
+        rows=loaded.channels["train"].rows,
+        available=memory_available(),
+    )
+    for line in examined.describe():
+        log(line)
+    return examined
 
 
 def _matrices(job: Job, place: Place, loaded: Loaded, plan: Plan, scratch: Path) -> dict[str, xgb.DMatrix]:
@@ -202,12 +183,12 @@ def _after_round(job: Job, link: Link) -> Callable[[int, Values], None]:
     return after_round
 
 
-def _recipe(job: Job, place: Place, schema: Schema, classes: int | None) -> Recipe:
+def _recipe(job: Job, place: Place, examined: Examined) -> Recipe:
     settings = job.parameters.settings
-    parameters = booster_params(job.parameters) | resolve_constraints(settings, schema.names)
+    parameters = {**booster_params(job.parameters), **examined.constraints}
     parameters |= {"device": place.device, "nthread": place.threads}
-    if classes is not None:
-        parameters["num_class"] = classes
+    if examined.classes is not None:
+        parameters["num_class"] = examined.classes
     early_stopping = None
     if settings.early_stopping_rounds:
         watched = job.parameters.monitored
