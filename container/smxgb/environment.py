@@ -126,7 +126,9 @@ def read_json(path: Path) -> dict[str, Any]:
             "check the path on the host."
         )
     if path.is_symlink() and not path.exists():
-        raise UserError(f"{path} is a link to {path.readlink()}, which is not there: link to a file, or remove it.")
+        raise UserError(
+            f"{path} is a link to {path.readlink()}, which is not there: link to a file, or remove it."
+        )
     # To open a FIFO would wait for a writer that may never come.
     if path.exists() and not path.is_file():
         raise UserError(f"{path} is a FIFO, a socket or a device: it must be a plain file.")

@@ -1,4 +1,4 @@
-"""The examination: all that the settings and the rows that were found say about each other, before the matrix."""
+"""The examination: what the settings mean for the rows that were found, and where they do not fit."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from smxgb.plan import make_plan
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from smxgb.errors import Origin
     from smxgb.hyperparameters import Parsed
     from smxgb.plan import Plan
     from smxgb.store import Labels, Shape
@@ -64,9 +65,11 @@ def examine(
         classes = check_labels(parameters, labels, rows)
     with mistakes.collect():
         constraints = resolve_constraints(parameters.settings, names)
+    # The labels are those of all hosts, the memory is this one's.
+    origin: Origin = "everywhere" if any(mistakes) else "here"
     with mistakes.collect():
         plan = make_plan(parameters, shapes, available)
         plan.check()
-    mistakes.raise_any()
+    mistakes.raise_any(origin)
     counted = classes is not None and parameters.settings.num_class is None
     return Examined(classes, counted, constraints, plan)

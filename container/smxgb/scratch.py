@@ -1,4 +1,4 @@
-"""Scratch space: a folder for what does not stay in memory, and the end of those that killed jobs have left."""
+"""Scratch space: a folder for what does not stay in memory, and the end of those that killed jobs left."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ YOUNG = 60.0
 
 @contextmanager
 def scratch_folder(chosen: str | None, base: Path, link: Link) -> Iterator[Path]:
-    """Make a scratch folder in `chosen`, or on the volume with most room of /tmp's and `base`'s; remove it after.
+    """Make a folder in `chosen`, else on the volume with most room of /tmp's and `base`'s; remove it after.
 
     What jobs have left there that could not clean up is removed first, but not in `chosen`: other hosts may
     work there too, and a lock does not reach them through every network file system.
@@ -55,7 +55,7 @@ def _remove_abandoned(place: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path, operation: int) -> Iterator[None]:
-    """Hold the lock of a folder, which ends with the process at the latest. Raises OSError if it can't be had."""
+    """Hold the lock of a folder, at most until the process ends. Raises OSError if it can't be had."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(handle, operation)
