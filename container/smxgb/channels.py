@@ -175,10 +175,10 @@ def _channel(name: Name, config: object, folder: Path, *, alone: bool) -> Channe
     if mode == "Pipe":
         mistakes.add(f"channel '{folder.name}': input mode Pipe is not supported yet: use File or FastFile.")
     mistakes.raise_any()
-    if alone and not folder.is_dir():
+    if not folder.is_dir() and alone:
         raise UserError(_no_folder(folder))
     files, skipped = find_files(folder) if folder.is_dir() else ((), ())
-    if alone and not files:
+    if not files and alone:
         raise UserError(_no_files(folder, skipped))
     if given or not files:
         content_type, why = given or "csv", "given" if given else "no file tells"

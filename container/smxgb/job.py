@@ -109,17 +109,17 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     paths = Paths.from_environ(environ)
     machine = read_machine(environ)
     mistakes = Mistakes()
-    alone = True
+    hosts = None
     with mistakes.collect():
         hosts = read_hosts(paths)
-        alone = len(hosts.names) == 1
     with mistakes.collect():
         parameters = parse(read_json(places.hyperparameters or paths.config / "hyperparameters.json"))
     with mistakes.collect():
-        channels = _channels(paths, places, alone=alone)
+        channels = _channels(paths, places, alone=hosts is None or len(hosts.names) == 1)
     with mistakes.collect():
         checkpoints = read_json(paths.config / "checkpointconfig.json")
     mistakes.raise_any()
+    assert hosts is not None  # noqa: S101 - or there was a mistake
     settings = parameters.settings
     device = _choose_device(settings, machine, mistakes)
     _refuse_what_comes_later(parameters, hosts, mistakes)
@@ -193,6 +193,17 @@ def _refuse_what_comes_later(parameters: Parsed, hosts: Hosts, mistakes: Mistake
         )
 
 
+def _need_groups(settings: Hyperparameters, channels: Channels, mistakes: Mistakes) -> None:
+    objective = settings.objective or DEFAULT_OBJECTIVE
+    # XGBoost would take all rows of such a table for one query.
+    tables = {channel.content_type for channel in channels} & {"csv", "parquet"}
+    if kind_of(objective) == "ranking" and settings.group_column is None and tables:
+        mistakes.add(
+            f"objective={objective} needs group_column: the name or index of the column that says to which "
+            "query a row belongs."
+        )
+
+
 def _refuse_what_needs_one_host(parameters: Parsed, mistakes: Mistakes) -> None:
     settings = parameters.settings
     cure = "use instance_count=1"
@@ -211,17 +222,6 @@ def _refuse_what_needs_one_host(parameters: Parsed, mistakes: Mistakes) -> None:
     for metric in parameters.metrics:
         if metric.base in {"cox-nloglik", "ams"} and settings.objective != "survival:cox":
             mistakes.add(f"metric {metric.name} works on one host only: {cure}, or leave the metric out.")
-
-
-def _need_groups(settings: Hyperparameters, channels: Channels, mistakes: Mistakes) -> None:
-    objective = settings.objective or DEFAULT_OBJECTIVE
-    # XGBoost would take all rows of such a table for one query.
-    tables = {channel.content_type for channel in channels} & {"csv", "parquet"}
-    if kind_of(objective) == "ranking" and settings.group_column is None and tables:
-        mistakes.add(
-            f"objective={objective} needs group_column: the name or index of the column that says to which "
-            "query a row belongs."
-        )
 
 
 def _need_validation(settings: Hyperparameters, mistakes: Mistakes) -> None:
