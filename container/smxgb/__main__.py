@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smxgb.environment import process_environ
-from smxgb.errors import JobError
-from smxgb.progress import Link, die_of, die_with_parent, leave, log, log_error, warnings_as_lines
+from smxgb.progress import Link, die_of, die_with_parent, failure_of, leave, log, log_error, warnings_as_lines
 from smxgb.supervisor import supervise
 from smxgb.terminal import is_watched, round_bar, write_over_bar
 
@@ -92,10 +91,11 @@ def _check(hyperparameters: Path | None, channels: dict[str, Path]) -> int:
 
     try:
         rehearse(load_job(process_environ(), Places(hyperparameters, channels or None)))
-    except JobError as error:
-        for line in error.lines():
+    except Exception as error:  # noqa: BLE001 - whatever it is, it gets reported
+        failure = failure_of(error)
+        for line in failure.lines():
             log_error(line)
-        return error.exit_code
+        return failure.exit_code
     return 0
 
 

@@ -109,7 +109,7 @@ def _merged(coarse: Floats, fine: Floats, refined: npt.NDArray[np.int64], bits: 
 
 
 def _area(curve: Curve, positive: Floats, negative: Floats) -> tuple[float, float]:
-    """Return the area under a curve over bins from the highest score down, and the weight of all positives."""
+    """Return the area under a curve over bins, the highest scores first, and the weight of all positives."""
     filled = (positive > 0) | (negative > 0)
     hits, misses = np.cumsum(positive[filled]), np.cumsum(negative[filled])
     if not len(hits) or hits[-1] <= 0 or misses[-1] <= 0:

@@ -18,7 +18,7 @@ from smxgb.child import STOPS, Child
 from smxgb.control import Alone, join_hosts
 from smxgb.environment import ROOT, Paths, child_environ, oom_kills, read_hosts, read_json
 from smxgb.errors import UserError
-from smxgb.progress import log_error
+from smxgb.progress import PARTIAL, log_error
 from smxgb.watch import Watch
 
 if TYPE_CHECKING:
@@ -36,9 +36,6 @@ one of the container's."""
 
 COMMAND = (*PROGRAM, "work")
 
-PARTIAL = ".smxgb-"
-"""How the names of files begin that are still being written."""
-
 
 def supervise(
     environ: Mapping[str, str],
@@ -54,12 +51,16 @@ def supervise(
     paths = Paths.from_environ(environ)
     with suppress(OSError):
         paths.failure.unlink()  # an earlier job's
+    earlier = _models(paths.model)
     with _signals() as wakeup:
         control = _control(environ, paths)
         error = _run(command, environ, root, wakeup=wakeup, control=control, on_round=on_round)
         if error:
             _remove_partial(paths.model, paths.output_data)
             _report(error, paths.failure)
+            # In folders that are used again, as on one's own machine. It stays: no failure costs a model.
+            for path in earlier:
+                log_error(f"{path} is the model of an earlier job: this one has left none.")
         _open_to_all(paths.output, paths.model)
         control.close()
     return error.exit_code if error else 0
@@ -147,8 +148,14 @@ def _report(error: JobError, failure: Path) -> None:
         log_error(f"The failure file {failure} could not be written: {problem.strerror}.")
 
 
+def _models(folder: Path) -> list[Path]:
+    with suppress(OSError):
+        return sorted(path for path in folder.iterdir() if not path.name.startswith(PARTIAL))
+    return []
+
+
 def _remove_partial(*folders: Path) -> None:
-    """Remove what was still being written among the results: all that stands there is uploaded."""
+    """Remove results that have not got their names: all that stands there is uploaded."""
     for path in (path for folder in folders for path in folder.glob(f"{PARTIAL}*")):
         with suppress(OSError):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()

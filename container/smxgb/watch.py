@@ -13,11 +13,12 @@ from smxgb.causes import frozen, stopped, unstartable
 from smxgb.child import STOPS, ended_among
 from smxgb.control.clock import Clock
 from smxgb.control.limits import beat_of
-from smxgb.errors import from_json
-from smxgb.progress import log
+from smxgb.errors import as_job_error, from_json
+from smxgb.progress import PARTIAL, log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from smxgb.child import Child
     from smxgb.control import Control
@@ -56,6 +57,7 @@ class Watch:
         self._failures: list[tuple[float, JobError]] = []
         self._error: JobError | None = None
         self._is_done = False
+        self._results: list[Path] = []
         self._passed_on: dict[tuple[int, str], object] = {}
         self._clock = Clock()
         self._signs: dict[int, tuple[int, float]] = {}
@@ -75,16 +77,18 @@ class Watch:
                 return self._error
             self._notice_ends()
             self._conclude()
-            for message in self._control.hear():
-                match message:
-                    case {"abort": dict(failure)}:
-                        self._end_all()
-                        return from_json(failure)
-                    case {"leave": True}:
-                        self._end_all()
-                        return None
-                    case _:
-                        self._work.said.tell(message)
+            while messages := self._control.hear():
+                for message in messages:
+                    match message:
+                        case {"abort": dict(failure)}:
+                            self._end_all()
+                            return from_json(failure)
+                        case {"leave": True}:
+                            self._end_all()
+                            if self._is_published():
+                                return None
+                        case _:
+                            self._work.said.tell(message)
             ready = {fd for fd, _ in self._poll.poll(self._pause())}
 
     def _add(self, child: Child) -> None:
@@ -156,7 +160,6 @@ class Watch:
             if child is self._work:
                 # Its programs stay until all hosts are done: those of other hosts may still need them.
                 self._is_done = True
-                log(said.success)
                 self._control.done()
         elif self._stopped:
             self._note(stopped(self._stopped, child))
@@ -178,6 +181,17 @@ class Watch:
             self._error = certain or first
             self._control.fail(self._error)
 
+    def _is_published(self) -> bool:
+        """Give the results their names, now that all hosts are done; say so, or that it failed."""
+        try:
+            _name_results(self._results)
+        except OSError as problem:
+            self._error = as_job_error(problem)
+            self._control.fail(self._error)
+            return False
+        log(self._work.said.success or "")
+        return True
+
     def _end_all(self) -> None:
         for child in self._children.values():
             with suppress(ProcessLookupError, PermissionError):
@@ -191,9 +205,27 @@ class Watch:
         child.kill()
         status = child.reap()
         child.said.listen()
+        self._results += child.said.results
         with suppress(KeyError):
             self._poll.unregister(child.said.fd)
         os.close(child.said.fd)
         for folder in child.said.scratch:
             shutil.rmtree(folder, ignore_errors=True)
         return status
+
+
+def _name_results(results: Sequence[Path]) -> None:
+    """Give the results their names: here, where no signal can make a failure of the job any more.
+
+    Raises OSError, and leaves none of them, if one can't have its name.
+    """
+    named: list[Path] = []
+    try:
+        for path in results:
+            place = path.with_name(path.name.removeprefix(PARTIAL))
+            path.replace(place)
+            named.append(place)
+    except OSError:
+        for path in named:
+            path.unlink(missing_ok=True)
+        raise

@@ -98,14 +98,14 @@ class Leader:
         self._listen()
         self._own.heard = self._clock.now()
         self._beat()
-        if self._verdict is None and not self._succeeded:
+        if self._verdict is None:
             self._judge()
         heard, self._inbox = self._inbox, []
         return heard
 
     def close(self) -> None:
         """Tell the verdict to all, and to those who come too late for it, and see that it has arrived."""
-        if self._succeeded:
+        if self._succeeded and self._verdict is None:
             self._send({"leave": True})
         begin = self._clock.elapsed()
         come_until = min(begin + self._limits.silence_timeout, self._limits.start_timeout)
@@ -246,8 +246,9 @@ class Leader:
                 self._part(member)  # it can't confirm the verdict, but finds it when it wakes up
             return
         if all(member.is_done for member in self._members.values()):
-            self._succeeded = True
-            self._inbox.append({"leave": True})
+            if not self._succeeded:
+                self._succeeded = True
+                self._inbox.append({"leave": True})
         elif not self._called and self._address and all(m.arrived for m in self._members.values()):
             self._called = True
             if all(member.arrived == self._own.arrived for member in self._members.values()):

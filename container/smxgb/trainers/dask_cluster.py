@@ -19,6 +19,7 @@ from smxgb import worker
 from smxgb.environment import process_environ
 from smxgb.errors import AlgorithmError, PlatformError
 from smxgb.job import load_job
+from smxgb.scratch import scratch_folder
 from smxgb.trainers.tracker import as_member, join
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def run_worker(link: Link, scheduler: str, index: int, gpus: str | None) -> None
     environ = process_environ()
     job = load_job(environ if gpus is None else {**environ, "CUDA_VISIBLE_DEVICES": gpus})
     seat = _Seat()
-    with worker.scratch_folder(job, link) as folder:
+    with scratch_folder(job.parameters.settings.spool_dir, job.paths.base, link) as folder:
         arguments = (scheduler, name_of(job.hosts.current, index), seat, folder)
         Thread(target=_serve_worker, args=arguments, name="dask", daemon=True).start()
         with as_member():

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ROWS = 1200
 TOLERANCE = {"auc": 1e-6, "aucpr": 1e-5}
-"""What the histograms of scores cost; all else is sums, which differ by the rounding of the log's six digits."""
+"""What the histograms of scores cost. All else is sums, which differ by the log's rounding to six digits."""
 
 
 def table(kind: str) -> pd.DataFrame:
@@ -76,7 +76,7 @@ def test_xgboosts_metrics_are_those_of_one_host(
     tmp_path: Path, kind: str, objective: str, metrics: str
 ) -> None:
     rows = table(kind)
-    settings = {"objective": objective, "eval_metric": metrics}
+    settings: dict[str, object] = {"objective": objective, "eval_metric": metrics}
     outcome = train(tmp_path, rows, settings)
     seen = logged(outcome)
     for metric in metrics.split(","):
