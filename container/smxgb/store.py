@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 from smxgb.batch import CELL_BYTES, Dense
 from smxgb.errors import PlatformError
 from smxgb.groups import Runs
-from smxgb.progress import readable_bytes
+from smxgb.progress import log, readable_bytes
 from smxgb.readers.ahead import ahead
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def keep(reader: Reader, schema: Schema, folder: Path, name: str) -> Stored:
     runs = Runs()
     if reader.cheap_to_repeat:
         summary = Summary(missing=None)
-        for batch in runs.watch(reader.batches(replace(schema, names=()))):
+        for batch in runs.watch(told(reader.batches(replace(schema, names=())), name)):
             summary = summary.merge(summarise(batch, summary.label))
         return Stored(summary, lambda: reader.batches(schema), runs.groups(name))
     path = folder / name
@@ -147,6 +148,18 @@ def keep(reader: Reader, schema: Schema, folder: Path, name: str) -> Stored:
     return Stored(
         summary, lambda: ahead(_spooled(path, schema)) if summary.rows else iter(()), runs.groups(name)
     )
+
+
+def told(batches: Iterator[Batch], channel: str, every: float = 30.0) -> Iterator[Batch]:
+    """Yield `batches`; every half minute, or so many seconds, log how many rows there were."""
+    rows = 0
+    said = time.monotonic()
+    for batch in batches:
+        yield batch
+        rows += batch.rows
+        if time.monotonic() - said >= every:
+            said = time.monotonic()
+            log(f"Channel {channel}: {rows:,} rows read.")
 
 
 def summarise(batch: Batch, known: Labels | None = None) -> Summary:
@@ -198,7 +211,7 @@ def _spool(reader: Reader, schema: Schema, path: Path, runs: Runs) -> Summary:
     writer: pa.ipc.RecordBatchStreamWriter | None = None
     try:
         with pa.OSFile(str(path), "wb") as file:
-            for batch in runs.watch(reader.batches(schema)):
+            for batch in runs.watch(told(reader.batches(schema), path.name)):
                 summary = summary.merge(summarise(batch, summary.label))
                 record = _record(batch)
                 writer = writer or pa.ipc.new_stream(file, record.schema)
