@@ -60,8 +60,10 @@ def write(base: Path) -> None:
 def show(base: Path) -> None:
     """Print the learning curve, the model's path and a prediction."""
     report = json.loads((base / "output/data/metrics.json").read_text())
+    rows, dropped = (sum(report[name].values()) for name in ("rows", "dropped_rows"))
+    print(f"\nFlights: {rows + dropped:,}, of which {dropped:,} without an arrival delay were dropped.")
     curve = report["history"]["validation"]["mae"]
-    print("\nMean absolute error on the held-out days, in minutes:")
+    print("Mean absolute error on the held-out days, in minutes:")
     for number in range(0, len(curve), max(1, len(curve) // 12)):
         print(f"  round {number:3d}  {curve[number]:6.2f}  {'#' * round(BAR * curve[number] / curve[0])}")
     path = base / "model/xgboost-model"

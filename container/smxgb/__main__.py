@@ -32,7 +32,7 @@ def main() -> int:
         case "describe":
             return _describe(markdown=arguments.markdown)
         case "work":
-            _work(arguments.link)
+            _work(arguments.link, arguments.beat)
     return serve()
 
 
@@ -51,6 +51,7 @@ def _arguments() -> argparse.Namespace:
     commands.add_parser("serve", help="serve a model (comes later)")
     work = commands.add_parser("work")
     work.add_argument("--link", type=int, required=True)
+    work.add_argument("--beat", type=float)
     return parser.parse_args()
 
 
@@ -91,8 +92,10 @@ def _describe(*, markdown: bool) -> int:
     return 0
 
 
-def _work(fd: int) -> None:
-    """Do the work of a training job in this process; `fd` is the pipe to the supervisor. Does not return.
+def _work(fd: int, beat: float | None) -> None:
+    """Do the work of a training job in this process; `fd` leads to the supervisor. Does not return.
+
+    `beat` is after how many seconds each the supervisor wants a sign of life, if it does.
 
     Leaves through `os._exit`, since XGBoost's clean-up at the end of the interpreter can wait for other
     hosts.
@@ -105,6 +108,8 @@ def _work(fd: int) -> None:
         warnings_as_lines()
         if is_watched():
             write_over_bar()
+        if beat is not None:
+            link.beat(beat)
         _keep_out(KEPT_OUT)
         from smxgb.job import load_job  # noqa: PLC0415 - after the packages that are kept out
         from smxgb.trainers import train as start_training  # noqa: PLC0415

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smxgb import logbook
+from smxgb.agreement import by_all
 from smxgb.artifacts import prepare_folders, publish_model, stage_model, write_importance, write_report
 from smxgb.boosting import EarlyStopping, Recipe, boost
 from smxgb.environment import free_bytes, memory_available
-from smxgb.errors import Mistakes, UserError
+from smxgb.errors import UserError
 from smxgb.evaluation import Evaluator, evaluation_line
 from smxgb.hyperparameters import DEFAULT_OBJECTIVE, booster_params, resolve_constraints
 from smxgb.labels import check_labels
+from smxgb.loading import load
 from smxgb.matrix import build_matrix
 from smxgb.own_metrics import OwnMetrics
 from smxgb.plan import make_plan
 from smxgb.progress import PhaseClock, RoundClock, log
-from smxgb.readers import open_reader
-from smxgb.store import keep, no_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -31,32 +31,24 @@ if TYPE_CHECKING:
     from smxgb.batch import Schema
     from smxgb.boosting import Trained
     from smxgb.evaluation import Values
+    from smxgb.group import Group
     from smxgb.job import Device, Job
+    from smxgb.loading import Loaded
     from smxgb.plan import Plan
     from smxgb.progress import Link
-    from smxgb.store import Labels, Stored
+    from smxgb.store import Labels
 
 
 @dataclass(frozen=True)
 class Place:
-    """A worker's place: its rank among `world_size` workers, and the device and threads it may use."""
+    """A worker's place on its host: the device and threads it may use."""
 
-    rank: int
-    world_size: int
     device: Device
     threads: int
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """The rows of each channel, ready to be read again and again, and the features they have in common."""
-
-    schema: Schema
-    channels: Mapping[str, Stored]
-
-
-def run(job: Job, place: Place, link: Link) -> None:
-    """Do this worker's part of the job, from the channels to the artefacts.
+def run(job: Job, place: Place, group: Group, link: Link) -> None:
+    """Do this worker's part of the job, from the channels to the artefacts, which the first worker writes.
 
     Raises:
         UserError: If the data can't be trained on, with all that was found.
@@ -68,35 +60,54 @@ def run(job: Job, place: Place, link: Link) -> None:
     clock = PhaseClock(link)
     with _scratch_folder(job, link) as scratch:
         with clock.phase("load"):
-            loaded = _load(job, place, scratch)
-        trained = _train(job, place, loaded, scratch=scratch, clock=clock, link=link)
-        with clock.phase("save"):
-            write_importance(
-                trained.booster,
-                loaded.schema,
-                job.paths.output_data,
-                linear=job.parameters.settings.booster == "gblinear",
-            )
-            staged = stage_model(trained.booster, loaded.schema, job.paths.model)
-    rows = {name: kept.rows for name, kept in loaded.channels.items()}
-    write_report(logbook.final_report(job, rows, loaded.schema, trained, clock), job.paths.output_data)
+            loaded = load(job, place.threads, group, scratch)
+        trained = _train(job, place, group, loaded, scratch=scratch, clock=clock, link=link)
+        # Nothing that follows needs the others, and what they wait for here they would wait for in vain.
+        group.leave()
+        if group.rank == 0:
+            said = _save(job, loaded, trained, clock)
+        else:
+            said = f"Trained {trained.rounds} rounds. The first host writes the model."
+    link.succeeded(said)
+
+
+def _save(job: Job, loaded: Loaded, trained: Trained, clock: PhaseClock) -> str:
+    """Write the artefacts; return the last line of the log."""
+    with clock.phase("save"):
+        write_importance(
+            trained.booster,
+            loaded.schema,
+            job.paths.output_data,
+            linear=job.parameters.settings.booster == "gblinear",
+        )
+        staged = stage_model(trained.booster, loaded.schema, job.paths.model)
+    report = logbook.final_report(job, loaded.all_rows, loaded.schema, trained, clock)
+    write_report(report, job.paths.output_data)
     path = publish_model(staged)
     log(clock.summary())
-    link.succeeded(logbook.closing_line(trained, path))
+    return logbook.closing_line(trained, path)
 
 
 def _train(
-    job: Job, place: Place, loaded: Loaded, *, scratch: Path, clock: PhaseClock, link: Link
+    job: Job,
+    place: Place,
+    group: Group,
+    loaded: Loaded,
+    *,
+    scratch: Path,
+    clock: PhaseClock,
+    link: Link,
 ) -> Trained:
     """Build the matrices and train on them; they end with this call, before their files in `scratch` do."""
-    classes = check_labels(job.parameters, _labels(loaded), loaded.channels["train"].rows)
+    with by_all():
+        classes = check_labels(job.parameters, _labels(loaded, group), loaded.all_rows["train"].rows)
     plan = _plan(job, loaded)
     with clock.phase("matrix"):
         matrices = _matrices(job, place, loaded, plan, scratch)
     with clock.phase("train"):
-        evaluator = _evaluator(job, loaded, classes, matrices)
+        evaluator = _evaluator(job, loaded, classes, matrices, group)
         recipe = _recipe(job, place, loaded.schema, classes)
-        return boost(recipe, matrices["train"], evaluator, _after_round(job, link))
+        return boost(recipe, matrices["train"], evaluator, _after_round(job, group, link))
 
 
 @contextmanager
@@ -122,33 +133,14 @@ def _writable(folder: Path) -> bool:
         return False
 
 
-def _load(job: Job, place: Place, scratch: Path) -> Loaded:
-    first = open_reader(job.channels.train, job.data, threads=place.threads, like=None)
-    schema = first.schema()
-    mistakes = Mistakes()
-    channels: dict[str, Stored] = {}
-    for channel in job.channels:
-        with mistakes.collect():
-            reader = (
-                first
-                if channel is job.channels.train
-                else open_reader(channel, job.data, threads=place.threads, like=schema)
-            )
-            kept = keep(reader, schema, scratch, channel.name)
-            channels[channel.name] = kept
-            if not kept.rows:
-                mistakes.add(no_rows(channel.name, kept.summary))
-    mistakes.raise_any()
-    for name, kept in channels.items():
-        columns = f" and {len(schema.names)} columns" if name == "train" else ""
-        log(f"{name.capitalize()} matrix has {kept.rows} rows{columns}")
-        if kept.summary.dropped:
-            log(f"Channel {name}: {kept.summary.dropped} rows without a valid label were dropped.")
-    return Loaded(schema, channels)
-
-
-def _labels(loaded: Loaded) -> dict[str, Labels]:
-    return {name: kept.summary.label for name, kept in loaded.channels.items() if kept.summary.label}
+def _labels(loaded: Loaded, group: Group) -> dict[str, Labels]:
+    """Return the labels of each channel, and host if there are several, that has rows."""
+    return {
+        name if group.size == 1 else f"{name} of host {host}": summary.label
+        for host, summaries in zip(group.hosts, loaded.summaries, strict=True)
+        for name, summary in summaries.items()
+        if summary.label
+    }
 
 
 def _plan(job: Job, loaded: Loaded) -> Plan:
@@ -176,10 +168,10 @@ def _matrices(job: Job, place: Place, loaded: Loaded, plan: Plan, scratch: Path)
 
 
 def _evaluator(
-    job: Job, loaded: Loaded, classes: int | None, matrices: Mapping[str, xgb.DMatrix]
+    job: Job, loaded: Loaded, classes: int | None, matrices: Mapping[str, xgb.DMatrix], group: Group
 ) -> Evaluator:
     settings, metrics = job.parameters.settings, job.parameters.metrics
-    labels = loaded.channels["train"].summary.label
+    labels = loaded.all_rows["train"].label
     own = OwnMetrics(
         settings.objective or DEFAULT_OBJECTIVE,
         [metric.base for metric in metrics if metric.own],
@@ -187,15 +179,17 @@ def _evaluator(
         centre=(labels.lowest + labels.highest) / 2 if labels else 0.0,
     )
     seen = {name: matrix for name, matrix in matrices.items() if name != "train" or settings.eval_train}
-    return Evaluator(metrics, own, seen)
+    return Evaluator(metrics, own, seen, group)
 
 
-def _after_round(job: Job, link: Link) -> Callable[[int, Values], None]:
+def _after_round(job: Job, group: Group, link: Link) -> Callable[[int, Values], None]:
+    """Return what the first worker says after each round; all have the same values."""
     rounds = RoundClock(link, job.parameters.settings.num_round)
 
     def after_round(number: int, values: Values) -> None:
-        log(evaluation_line(number, values))
-        rounds.finished(number)
+        if group.rank == 0:
+            log(evaluation_line(number, values))
+            rounds.finished(number)
 
     return after_round
 

@@ -98,6 +98,7 @@ def test_the_reports_say_what_was_done(tmp_path: Path) -> None:
     assert report["best_round"] == int(np.argmax(aucs))
     assert report["best_score"] == max(aucs)
     assert report["rows"] == {"train": 400, "validation": 169}
+    assert report["dropped_rows"] == {"train": 0, "validation": 0}
     assert report["features"] == list(table.columns[1:])
     assert set(report["phases"]) == {"load", "matrix", "train", "save"}
     assert report["versions"]["xgboost"] == xgb.__version__
