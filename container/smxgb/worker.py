@@ -101,7 +101,7 @@ def _train(
     """Build the matrices and train on them; they end with this call, before their files in `scratch` do."""
     with by_all():
         classes = check_labels(job.parameters, _labels(loaded, group), loaded.all_rows["train"].rows)
-    plan = _plan(job, loaded)
+    plan = _plan(job, loaded, classes)
     with clock.phase("matrix"):
         matrices = _matrices(job, place, loaded, plan, scratch)
     with clock.phase("train"):
@@ -143,10 +143,11 @@ def _labels(loaded: Loaded, group: Group) -> dict[str, Labels]:
     }
 
 
-def _plan(job: Job, loaded: Loaded) -> Plan:
+def _plan(job: Job, loaded: Loaded, classes: int | None) -> Plan:
     columns = len(loaded.schema.names)
     shapes = {name: kept.summary.shape(columns) for name, kept in loaded.channels.items()}
-    plan = make_plan(job.parameters, shapes, memory_available())
+    reading = max(kept.reading for kept in loaded.channels.values())
+    plan = make_plan(job.parameters, shapes, memory_available(), classes=classes, reading=reading)
     log(plan.describe())
     plan.check()
     return plan
