@@ -46,6 +46,7 @@ def examine(
     *,
     rows: int,
     available: int,
+    reading: int,
 ) -> Examined:
     """Return what the settings mean for rows with the features `names`.
 
@@ -56,11 +57,13 @@ def examine(
         shapes: The size of each channel's matrix.
         rows: The rows to train on.
         available: The bytes of memory that matrices and training may take.
+        reading: The bytes that reading the rows holds beside the matrices.
 
     Raises:
         UserError: With everything that does not fit.
     """
     mistakes = Mistakes()
+    classes = None
     with mistakes.collect():
         classes = check_labels(parameters, labels, rows)
     with mistakes.collect():
@@ -68,7 +71,7 @@ def examine(
     # The labels are those of all hosts, the memory is this one's.
     origin: Origin = "everywhere" if any(mistakes) else "here"
     with mistakes.collect():
-        plan = make_plan(parameters, shapes, available)
+        plan = make_plan(parameters, shapes, available, classes=classes, reading=reading)
         plan.check()
     mistakes.raise_any(origin)
     counted = classes is not None and parameters.settings.num_class is None

@@ -121,6 +121,7 @@ def _examine(job: Job, loaded: Loaded, group: Group) -> Examined:
         {name: kept.summary.shape(len(names)) for name, kept in loaded.channels.items()},
         rows=loaded.all_rows["train"].rows,
         available=memory_available(),
+        reading=max(kept.reading for kept in loaded.channels.values()),
     )
     for line in examined.describe():
         log(line)
