@@ -9,7 +9,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from smxgb.environment import process_environ
+from smxgb.environment import Paths, process_environ
 from smxgb.errors import JobError, as_job_error
 from smxgb.progress import Link, die_with_parent, log, log_error, warnings_as_lines
 from smxgb.supervisor import supervise
@@ -73,15 +73,23 @@ def _check(hyperparameters: Path | None, channels: dict[str, Path]) -> int:
     """Rehearse a job up to one batch of each channel; return 0, or 2 if something is wrong."""
     warnings_as_lines()
     _keep_out(KEPT_OUT)
-    from smxgb.job import Places, load_job  # noqa: PLC0415 - after the packages that are kept out
+    from smxgb.job import Places, load_job, read_settings  # noqa: PLC0415 - after the packages that are kept out
     from smxgb.rehearsal import rehearse  # noqa: PLC0415
 
+    places, paths = Places(hyperparameters, channels or None), Paths.from_environ(process_environ())
     try:
-        rehearse(load_job(process_environ(), Places(hyperparameters, channels or None)))
-    except JobError as error:
-        for line in error.lines():
+        if hyperparameters and not channels and not paths.data.exists():
+            read_settings(paths, places)
+            log("The settings alone show no mistake. Give --train FOLDER to have the data checked too.")
+        else:
+            rehearse(load_job(process_environ(), places))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it gets reported
+        if not isinstance(error, JobError):
+            traceback.print_exc()
+        failure = as_job_error(error)
+        for line in failure.lines():
             log_error(line)
-        return error.exit_code
+        return failure.exit_code
     return 0
 
 
