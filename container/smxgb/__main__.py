@@ -6,12 +6,10 @@ import argparse
 import json
 import os
 import sys
-import traceback
 from pathlib import Path
 
 from smxgb.environment import Paths, process_environ
-from smxgb.errors import JobError, as_job_error
-from smxgb.progress import Link, die_with_parent, log, log_error, warnings_as_lines
+from smxgb.progress import Link, die_with_parent, failure_of, log, log_error, warnings_as_lines
 from smxgb.supervisor import supervise
 from smxgb.terminal import is_watched, round_bar, write_over_bar
 
@@ -84,9 +82,7 @@ def _check(hyperparameters: Path | None, channels: dict[str, Path]) -> int:
         else:
             rehearse(load_job(process_environ(), places))
     except Exception as error:  # noqa: BLE001 - whatever it is, it gets reported
-        if not isinstance(error, JobError):
-            traceback.print_exc()
-        failure = as_job_error(error)
+        failure = failure_of(error)
         for line in failure.lines():
             log_error(line)
         return failure.exit_code
@@ -123,10 +119,8 @@ def _work(fd: int, beat: float | None) -> None:
         from smxgb.trainers import train as start_training  # noqa: PLC0415
 
         start_training(load_job(process_environ()), link)
-    except BaseException as error:  # noqa: BLE001 - the one boundary: whatever it is, it gets reported
-        failure = as_job_error(error)
-        if not isinstance(error, JobError):
-            traceback.print_exc()
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it gets reported
+        failure = failure_of(error)
         link.failed(failure)
         code = failure.exit_code
     finally:

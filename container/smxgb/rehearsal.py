@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 from smxgb.environment import memory_available
 from smxgb.errors import Mistakes, UserError
+from smxgb.examination import examine
 from smxgb.groups import Runs
-from smxgb.hyperparameters import resolve_constraints
-from smxgb.labels import check_labels
 from smxgb.logbook import start_block
-from smxgb.plan import make_plan
 from smxgb.progress import log
 from smxgb.readers import open_reader
 from smxgb.store import Summary, no_rows, reading_bytes, summarise
@@ -53,9 +51,17 @@ def rehearse(job: Job) -> None:
             break
     if seen.schema is not None:
         with mistakes.collect():
-            resolve_constraints(job.parameters.settings, seen.schema.names)
-        with mistakes.collect():
-            _foresee(job, seen)
+            examined = examine(
+                job.parameters,
+                seen.schema.names,
+                seen.labels,
+                seen.shapes,
+                rows=max((shape.rows for shape in seen.shapes.values()), default=0),
+                reading=seen.reading,
+                available=memory_available(),
+            )
+            for line in examined.describe():
+                log(line)
     mistakes.raise_any()
     log("Nothing was found that would stop the job. Only the first rows of each channel were read.")
 
@@ -67,6 +73,7 @@ def _look_at(channel: Channel, job: Job, seen: _Seen) -> None:
     runs = Runs()
     batch = next(runs.watch(reader.batches(seen.schema)), None)
     summary = Summary() if batch is None else summarise(batch)
+    # A batch without rows is the only one: it comes after all rows were left out.
     if not summary.rows:
         raise UserError(no_rows(channel.name, summary))
     runs.groups(channel.name)
@@ -77,12 +84,3 @@ def _look_at(channel: Channel, job: Job, seen: _Seen) -> None:
     log(f"Channel {channel.name}: {exactly}{rows:,} rows and {columns} columns.")
     if summary.label:
         seen.labels[channel.name] = summary.label
-
-
-def _foresee(job: Job, seen: _Seen) -> None:
-    """Say which matrix the rows would become, and what memory that takes."""
-    rows = max((shape.rows for shape in seen.shapes.values()), default=0)
-    classes = check_labels(job.parameters, seen.labels, rows)
-    plan = make_plan(job.parameters, seen.shapes, memory_available(), classes=classes, reading=seen.reading)
-    log(plan.describe())
-    plan.check()

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 from smxgb.control import Alone, join_hosts
 from smxgb.control.clock import Clock
 from smxgb.environment import ROOT, Paths, child_environ, oom_kills, read_hosts, read_json, read_machine
-from smxgb.errors import AlgorithmError, JobError, PlatformError, UserError, from_json
-from smxgb.progress import Listener, log, log_error, readable_bytes
+from smxgb.errors import AlgorithmError, JobError, PlatformError, UserError, as_job_error, from_json
+from smxgb.progress import PARTIAL, Listener, log, log_error, readable_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 COMMAND = (sys.executable, "-P", "-m", "smxgb", "work")
 """How the work is started; `--link` and the pipe's file descriptor are added. -P keeps a module that lies in
 the current folder from standing in for one of the container's."""
-
-PARTIAL = ".smxgb-"
-"""How the names of files begin that are still being written."""
 
 CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 STOPS = (signal.SIGTERM, signal.SIGINT)
@@ -106,12 +103,16 @@ def supervise(
     paths = Paths.from_environ(environ)
     with suppress(OSError):
         paths.failure.unlink()  # an earlier job's
+    earlier = _models(paths.model)
     with _signals() as wakeup:
         control = _control(environ, paths)
         error = _run(command, environ, root, wakeup, control, on_round)
         if error:
             _remove_partial(paths.model, paths.output_data)
             _report(error, paths.failure)
+            # In folders that are used again, as on one's own machine. It stays: no failure costs a model.
+            for path in earlier:
+                log_error(f"{path} is the model of an earlier job: this one has left none.")
         _open_to_all(paths.output, paths.model)
         control.close()
     return error.exit_code if error else 0
@@ -237,9 +238,14 @@ class _Watch:
         elif error:
             self._error = error
         elif status == 0 and self._said.success is not None:
-            log(self._said.success)
-            self._control.done()
-            return
+            try:
+                _name_results(self._said.results)
+            except OSError as problem:
+                self._error = as_job_error(problem)
+            else:
+                log(self._said.success)
+                self._control.done()
+                return
         elif self._stopped:
             self._error = _stopped(self._stopped, self._said)
         else:
@@ -304,6 +310,23 @@ def _signals() -> Iterator[int]:
 
 def _noted(_number: int, _frame: FrameType | None) -> None:
     """Handle a signal that is read from the wake-up descriptor: without a handler none arrives there."""
+
+
+def _name_results(results: Sequence[Path]) -> None:
+    """Give the results their names: here, where no signal can make a failure of the job any more.
+
+    Raises OSError, and leaves none of them, if one can't have its name.
+    """
+    named: list[Path] = []
+    try:
+        for path in results:
+            place = path.with_name(path.name.removeprefix(PARTIAL))
+            path.replace(place)
+            named.append(place)
+    except OSError:
+        for path in named:
+            path.unlink(missing_ok=True)
+        raise
 
 
 def _stopped(number: signal.Signals, said: Listener) -> JobError:
@@ -371,8 +394,14 @@ def _report(error: JobError, failure: Path) -> None:
         log_error(f"The failure file {failure} could not be written: {problem.strerror}.")
 
 
+def _models(folder: Path) -> list[Path]:
+    with suppress(OSError):
+        return sorted(path for path in folder.iterdir() if not path.name.startswith(PARTIAL))
+    return []
+
+
 def _remove_partial(*folders: Path) -> None:
-    """Remove what was still being written among the results: all that stands there is uploaded."""
+    """Remove results that have not got their names: all that stands there is uploaded."""
     for path in (path for folder in folders for path in folder.glob(f"{PARTIAL}*")):
         with suppress(OSError):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
