@@ -45,8 +45,8 @@ def examine(
     shapes: Mapping[str, Shape],
     *,
     rows: int,
-    available: int,
     reading: int,
+    available: int,
 ) -> Examined:
     """Return what the settings mean for rows with the features `names`.
 
@@ -56,14 +56,14 @@ def examine(
         labels: The labels of each channel that has rows.
         shapes: The size of each channel's matrix.
         rows: The rows to train on.
+        reading: The bytes that reading them holds.
         available: The bytes of memory that matrices and training may take.
-        reading: The bytes that reading the rows holds beside the matrices.
 
     Raises:
         UserError: With everything that does not fit.
     """
     mistakes = Mistakes()
-    classes = None
+    classes = parameters.settings.num_class
     with mistakes.collect():
         classes = check_labels(parameters, labels, rows)
     with mistakes.collect():

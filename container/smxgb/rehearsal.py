@@ -56,9 +56,9 @@ def rehearse(job: Job) -> None:
                 seen.schema.names,
                 seen.labels,
                 seen.shapes,
-                rows=seen.shapes["train"].rows if "train" in seen.shapes else 0,
-                available=memory_available(),
+                rows=max((shape.rows for shape in seen.shapes.values()), default=0),
                 reading=seen.reading,
+                available=memory_available(),
             )
             for line in examined.describe():
                 log(line)
@@ -73,6 +73,7 @@ def _look_at(channel: Channel, job: Job, seen: _Seen) -> None:
     runs = Runs()
     batch = next(runs.watch(reader.batches(seen.schema)), None)
     summary = Summary() if batch is None else summarise(batch)
+    # A batch without rows is the only one: it comes after all rows were left out.
     if not summary.rows:
         raise UserError(no_rows(channel.name, summary))
     runs.groups(channel.name)

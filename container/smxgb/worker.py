@@ -120,6 +120,7 @@ def _examine(job: Job, loaded: Loaded, group: Group) -> Examined:
         _labels(loaded, group),
         {name: kept.summary.shape(len(names)) for name, kept in loaded.channels.items()},
         rows=loaded.all_rows["train"].rows,
+        reading=max(kept.reading for kept in loaded.channels.values()),
         available=memory_available(),
         reading=max(kept.reading for kept in loaded.channels.values()),
     )
