@@ -122,7 +122,6 @@ def _examine(job: Job, loaded: Loaded, group: Group) -> Examined:
         rows=loaded.all_rows["train"].rows,
         reading=max(kept.reading for kept in loaded.channels.values()),
         available=memory_available(),
-        reading=max(kept.reading for kept in loaded.channels.values()),
     )
     for line in examined.describe():
         log(line)
