@@ -31,6 +31,7 @@ def stage_model(booster: xgb.Booster, schema: Schema, folder: Path) -> Path:
     """Write the model as UBJSON beside its place and load it back; `publish_model` then gives it its name.
 
     Feature names of our making are left out, so that the model takes a plain NumPy array as AWS's models do.
+    A model of libsvm files keeps in its attribute `libsvm_indexing` what they call the first feature.
 
     Raises:
         AlgorithmError: If what was written does not load as the model it was.
@@ -38,6 +39,8 @@ def stage_model(booster: xgb.Booster, schema: Schema, folder: Path) -> Path:
     booster.feature_names = None if schema.invented else list(schema.names)
     if schema.invented:
         booster.feature_types = None
+    if schema.first_index is not None:
+        booster.set_attr(libsvm_indexing=str(schema.first_index))
     staged = folder / f".smxgb-{MODEL_NAME}"
     with _written(staged, "wb") as stream:
         stream.write(booster.save_raw("ubj"))

@@ -161,10 +161,10 @@ def _channel(name: Name, config: object, folder: Path) -> Channel:
     if not files:
         raise UserError(_no_files(folder, skipped))
     content_type, why = (given, "given") if given else detect_content_type(files)
-    if content_type in {"libsvm", "recordio-protobuf"}:
+    if content_type == "recordio-protobuf":
         raise UserError(
-            f"channel '{folder.name}' holds {content_type} ({why}), which is not supported yet: use CSV or "
-            "Parquet, and say which in the channel's content_type."
+            f"channel '{folder.name}' holds {content_type} ({why}), which is not supported yet: use CSV, "
+            "libsvm or Parquet, and say which in the channel's content_type."
         )
     return Channel(name, folder, content_type, mode, distribution, files, why, skipped)
 

@@ -41,6 +41,7 @@ class DataSettings:
     delimiter: str = "auto"
     invalid_label: Literal["error", "drop"] = "error"
     infinity: Literal["error", "missing"] = "error"
+    indexing: Literal["auto", "0", "1"] = "auto"
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ class Job:
             delimiter=settings.csv_delimiter,
             invalid_label=settings.invalid_label,
             infinity=settings.infinity,
+            indexing=settings.libsvm_indexing,
         )
 
 

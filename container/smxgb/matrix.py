@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import xgboost as xgb
+from scipy.sparse import csr_matrix, vstack
+
+from smxgb.batch import Sparse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,13 +82,23 @@ class _Batches(xgb.DataIter):
         batch = next(self._pass, None)
         if batch is None:
             return False
-        input_data(data=batch.features.rename_columns(self._names), **_row_values(batch))
+        input_data(data=_features(batch, self._names), feature_names=self._names, **_row_values(batch))
         return True
 
 
+def _features(batch: Batch, names: list[str]) -> pa.Table | csr_matrix:
+    """Return the features in the form that XGBoost takes; of CSR, only what is stored is a value."""
+    if isinstance(batch, Sparse):
+        return csr_matrix((batch.values, batch.indices, batch.offsets), (batch.rows, len(names)))
+    return batch.features.rename_columns(names)
+
+
 def _whole(stored: Stored, schema: Schema, threads: int) -> xgb.DMatrix:
+    names = internal_names(schema)
     batches = list(stored.batches())
-    table = pa.concat_tables([batch.features for batch in batches]).rename_columns(internal_names(schema))
+    features = [_features(batch, names) for batch in batches]
+    sparse = isinstance(batches[0], Sparse)
+    whole = vstack(features, format="csr") if sparse else pa.concat_tables(features)
     parts = [_row_values(batch) for batch in batches]
     values = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return xgb.DMatrix(table, nthread=threads, **values)
+    return xgb.DMatrix(whole, nthread=threads, feature_names=names, **values)

@@ -83,12 +83,13 @@ class _Row:
         row = 56 + 24 * self.ranked_metric
         present = shape.columns * (1 - shape.missing)
         if self.kind == "whole":
-            return row + 4 * shape.columns + 24 * present
+            return row + (8 * present if shape.sparse else 4 * shape.columns) + 24 * present
         if self.kind == "iterated":
             return row + 16 * present
         bin_bytes = 1 if self.max_bin <= 256 else 2 if self.max_bin <= 65_536 else 4  # noqa: PLR2004 - 1, 2 bytes
         if shape.missing:  # a sparse index: 4 bytes a value, and the offsets of its rows
-            return row + 8 + 4 * present + bin_bytes * shape.columns
+            # Columns with few values keep the number of each one's row instead of a place for every row.
+            return row + 8 + 4 * present + min(bin_bytes * shape.columns, (8 + bin_bytes) * present)
         return row + 2 * bin_bytes * shape.columns
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from smxgb.batch import CELL_BYTES, Dense
+from smxgb.batch import CELL_BYTES, SPARSE, Dense, Sparse
 from smxgb.errors import PlatformError
 from smxgb.progress import readable_bytes
 from smxgb.readers.ahead import ahead
@@ -58,24 +58,48 @@ class Labels:
 
 
 @dataclass(frozen=True)
+class Extent:
+    """The lowest and highest index of sparse rows, as their files count; None where no value is present.
+
+    `width` is the most features that a file says it has, 0 if none says so.
+    """
+
+    lowest: int | None
+    highest: int | None
+    width: int = 0
+
+    def merge(self, other: Extent) -> Extent:
+        """Return the extent of both."""
+        return Extent(
+            _both(min, self.lowest, other.lowest),
+            _both(max, self.highest, other.highest),
+            max(self.width, other.width),
+        )
+
+
+@dataclass(frozen=True)
 class Summary:
     """What a pass over rows has seen.
 
-    `dropped` rows had no valid label. `label` is None if there is no row or no label. `missing` counts the
-    feature cells without a value, None if the pass read no features. `weights` is the sum of the weights,
-    None if the rows have none.
+    `dropped` rows had no valid label. `label` is None if there is no row or no label. `present` counts the
+    feature cells with a value, None if the pass read no features. `weights` is the sum of the weights, None
+    if the rows have none. `columns` is the number of features of dense rows, `extent` that of sparse ones;
+    each is None if there are no such rows.
     """
 
     rows: int = 0
     dropped: int = 0
     label: Labels | None = None
-    missing: int | None = 0
+    present: int | None = 0
     weights: float | None = None
+    columns: int | None = None
+    extent: Extent | None = None
 
     def shape(self, columns: int) -> Shape:
         """Return the shape of the rows that were seen, with so many feature columns."""
         cells = self.rows * columns
-        return Shape(self.rows, columns, (self.missing or 0) / cells if cells else 0.0)
+        missing = 1 - self.present / cells if self.present is not None and cells else 0.0
+        return Shape(self.rows, columns, missing, sparse=self.extent is not None)
 
     def merge(self, other: Summary) -> Summary:
         """Return the summary of the rows of both."""
@@ -83,18 +107,24 @@ class Summary:
             self.rows + other.rows,
             self.dropped + other.dropped,
             _both(Labels.merge, self.label, other.label),
-            None if self.missing is None or other.missing is None else self.missing + other.missing,
+            None if self.present is None or other.present is None else self.present + other.present,
             _both(float.__add__, self.weights, other.weights),
+            _both(max, self.columns, other.columns),
+            _both(Extent.merge, self.extent, other.extent),
         )
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The size of a matrix. `missing` is the share of its values that are missing, 0 to 1; 0 if unknown."""
+    """The size of a matrix. `missing` is the share of its values that are missing, 0 to 1; 0 if unknown.
+
+    `sparse` says that only the others are stored.
+    """
 
     rows: int
     columns: int
     missing: float = 0.0
+    sparse: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,7 +148,7 @@ def keep(reader: Reader, schema: Schema, folder: Path, name: str) -> Stored:
     folder's volume is too small.
     """
     if reader.cheap_to_repeat:
-        summary = Summary(missing=None)
+        summary = Summary(present=None)
         for batch in reader.batches(replace(schema, names=())):
             summary = summary.merge(summarise(batch, summary.label))
         return Stored(summary, lambda: reader.batches(schema))
@@ -141,9 +171,24 @@ def summarise(batch: Batch, known: Labels | None = None) -> Summary:
         batch.rows,
         batch.dropped,
         labels,
-        sum(column.null_count for column in batch.features.columns),
+        _present(batch),
         None if batch.weight is None else float(batch.weight.sum(dtype=np.float64)),
+        batch.features.num_columns if isinstance(batch, Dense) else None,
+        _extent(batch) if isinstance(batch, Sparse) else None,
     )
+
+
+def _present(batch: Batch) -> int:
+    if isinstance(batch, Sparse):
+        return len(batch.indices)
+    return sum(len(column) - column.null_count for column in batch.features.columns)
+
+
+def _extent(batch: Sparse) -> Extent:
+    indices = batch.indices
+    if not len(indices):
+        return Extent(None, None, batch.width)
+    return Extent(int(indices.min()), int(indices.max()), batch.width)
 
 
 def _different(label: FloatArray, known: tuple[float, ...] | None) -> tuple[float, ...] | None:
@@ -204,13 +249,18 @@ def _record(batch: Batch) -> pa.RecordBatch:
     features = [column.combine_chunks() for column in batch.features.columns]
     columns = [*roles.values(), *features]
     fields = [pa.field(str(index), column.type) for index, column in enumerate(columns)]
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, {"roles": " ".join(roles)}))
+    metadata = {"roles": " ".join(roles), "form": type(batch).__name__}
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata))
 
 
 def _batch(record: pa.RecordBatch, schema: Schema) -> Batch:
-    roles = record.schema.metadata[b"roles"].decode().split()
+    metadata = record.schema.metadata
+    roles = metadata[b"roles"].decode().split()
     values = {role: record.column(index).to_numpy() for index, role in enumerate(roles)}
-    features = pa.Table.from_arrays(record.columns[len(roles) :], list(schema.names))
+    columns = record.columns[len(roles) :]
+    if metadata[b"form"] == b"Sparse":
+        return Sparse(pa.Table.from_arrays(columns, schema=SPARSE), values.pop("label", None), **values)
+    features = pa.Table.from_arrays(columns, list(schema.names))
     return Dense(features, values.pop("label", None), **values)
 
 

@@ -14,6 +14,7 @@ from smxgb.boosting import EarlyStopping, Recipe, boost
 from smxgb.environment import free_bytes, memory_available
 from smxgb.errors import Mistakes, UserError
 from smxgb.evaluation import Evaluator, evaluation_line
+from smxgb.features import describe_indexing, fitted, settle
 from smxgb.hyperparameters import DEFAULT_OBJECTIVE, booster_params, resolve_constraints
 from smxgb.labels import check_labels
 from smxgb.matrix import build_matrix
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import xgboost as xgb
 
     from smxgb.batch import Schema
+    from smxgb.channels import Name
     from smxgb.evaluation import Values
     from smxgb.job import Device, Job
     from smxgb.plan import Plan
@@ -51,7 +53,7 @@ class Loaded:
     """The rows of each channel, ready to be read again and again, and the features they have in common."""
 
     schema: Schema
-    channels: Mapping[str, Stored]
+    channels: Mapping[Name, Stored]
 
 
 def run(job: Job, place: Place, link: Link) -> None:
@@ -115,7 +117,7 @@ def _writable(folder: Path) -> bool:
 
 def _load(job: Job, place: Place, scratch: Path) -> Loaded:
     mistakes = Mistakes()
-    channels: dict[str, Stored] = {}
+    channels: dict[Name, Stored] = {}
     schema: Schema | None = None
     for channel in job.channels:
         with mistakes.collect():
@@ -129,6 +131,12 @@ def _load(job: Job, place: Place, scratch: Path) -> Loaded:
         raise UserError(
             "the train channel holds no rows: check its S3 address, and invalid_label if that is 'drop'."
         )
+    types = {channel.name: channel.content_type for channel in job.channels}
+    summaries = {name: kept.summary for name, kept in channels.items()}
+    schema = settle(schema, summaries, types, job.data.indexing)
+    channels = {name: fitted(kept, schema, types[name]) for name, kept in channels.items()}
+    if schema.first_index is not None:
+        log(describe_indexing(schema, job.data.indexing))
     for name, kept in channels.items():
         columns = f" and {len(schema.names)} columns" if name == "train" else ""
         log(f"{name.capitalize()} matrix has {kept.rows} rows{columns}")

@@ -57,10 +57,14 @@ def test_the_settings_of_aws_notebooks_train_unchanged(tmp_path: Path) -> None:
     assert set(done.models) == {"xgboost-model"}
     lines = [line for line in done.log.splitlines() if re.match(r"\[\d+\]\t", line)]
     assert len(lines) == 50
-    assert all(re.fullmatch(r"\[\d+\]\ttrain-rmse:\d+\.\d+\tvalidation-rmse:\d+\.\d+", line) for line in lines)
+    assert all(
+        re.fullmatch(r"\[\d+\]\ttrain-rmse:\d+\.\d+\tvalidation-rmse:\d+\.\d+", line) for line in lines
+    )
     assert "Train matrix has 300 rows and 10 columns" in done.log
     assert "Validation matrix has 142 rows" in done.log
-    parameters = {name: NOTEBOOK[name] for name in ("max_depth", "eta", "gamma", "min_child_weight", "subsample")}
+    parameters = {
+        name: NOTEBOOK[name] for name in ("max_depth", "eta", "gamma", "min_child_weight", "subsample")
+    }
     plain = plain_model(table[:300], parameters, 50)
     features = table[300:].iloc[:, 1:]
     np.testing.assert_allclose(done.predict(features), plain.inplace_predict(features.to_numpy()), rtol=1e-5)
@@ -87,7 +91,9 @@ def test_the_reports_say_what_was_done(tmp_path: Path) -> None:
     table = cancer()
     settings: dict[str, object] = {"objective": "binary:logistic", "num_round": 200, "eta": 0.5}
     settings |= {"early_stopping_rounds": 4, "eval_metric": "logloss,auc"}
-    done = train(tmp_path, settings, train=csv(table[:400], header=True), validation=csv(table[400:], header=True))
+    done = train(
+        tmp_path, settings, train=csv(table[:400], header=True), validation=csv(table[400:], header=True)
+    )
     assert done.code == 0, done.log
     report = json.loads(done.output_data["metrics.json"])
     aucs = report["history"]["validation"]["auc"]

@@ -210,7 +210,9 @@ class Hyperparameters(BaseModel):
         "error", "What to do with a row whose label is no number."
     )
     infinity: Literal["error", "missing"] = _container("error", "What to do with an infinite value.")
-    libsvm_indexing: Literal["auto", "0", "1"] = _later("auto", "Index of libsvm's first column.")
+    libsvm_indexing: Literal["auto", "0", "1"] = _container(
+        "auto", "Index of the first feature in libsvm files; auto: 0 if any row has it, else 1."
+    )
 
     kfold: Annotated[int, Field(ge=2, le=_INT32)] | None = _container(
         None, "Folds of a cross validation.", name="_kfold"

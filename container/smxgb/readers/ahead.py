@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 def ahead[T](items: Iterator[T]) -> Iterator[T]:
@@ -17,3 +18,20 @@ def ahead[T](items: Iterator[T]) -> Iterator[T]:
         while (item := coming.result()) is not end:
             coming = thread.submit(next, items, end)
             yield item  # type: ignore[misc]
+
+
+def in_order[*Ts, R](
+    work: Callable[[*Ts], R], items: Iterator[tuple[*Ts]], threads: int, name: str = "parse"
+) -> Iterator[R]:
+    """Yield the results of `work` for `items` in their order; a bounded number of them is in work."""
+    waiting: deque[Future[R]] = deque()
+    pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+    try:
+        for item in ahead(items):
+            waiting.append(pool.submit(work, *item))
+            if len(waiting) > threads + 1:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
 from smxgb.progress import log
-from smxgb.readers.ahead import ahead
+from smxgb.readers.ahead import in_order
 from smxgb.readers.columns import aligned, assigned, schema_of, unweighted
 from smxgb.readers.csv_blocks import Block, block_size, line_end, read_blocks
 from smxgb.readers.csv_cells import Cells
 from smxgb.readers.csv_dialect import Head, check_text, find_delimiter, read_head
-from smxgb.readers.rows import Part, merged, shown_file, told
+from smxgb.readers.rows import Part, merged, shown_columns, shown_file, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +58,9 @@ class CsvReader:
     def batches(self, schema: Schema) -> Iterator[Batch]:
         """Yield all rows with the columns of `schema`."""
         roles = tuple(role for role, _ in self._start.layout.roles)
-        parts = told(self._parts(with_features=bool(schema.names)), self._channel, self._start.layout)
+        parts = told(
+            self._parts(with_features=bool(schema.names)), self._channel, shown_columns(self._start.layout)
+        )
         return merged(parts, roles, schema.names)
 
     @cached_property
@@ -105,17 +105,8 @@ class CsvReader:
 
     def _parts(self, *, with_features: bool) -> Iterator[Part]:
         """Yield the parsed blocks of all files in order, a bounded number of them being in work."""
-        waiting: deque[Future[Part]] = deque()
-        pool = ThreadPoolExecutor(self._threads, thread_name_prefix="csv")
-        try:
-            for cells, block in ahead(self._blocks(with_features=with_features)):
-                waiting.append(pool.submit(cells.part, block))
-                if len(waiting) > self._threads + 1:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+        blocks = self._blocks(with_features=with_features)
+        return in_order(lambda cells, block: cells.part(block), blocks, self._threads)
 
     def _blocks(self, *, with_features: bool) -> Iterator[tuple[Cells, Block]]:
         start = self._start

@@ -16,7 +16,7 @@ from smxgb.errors import Mistakes, UserError
 from smxgb.progress import log
 from smxgb.readers.columns import aligned, assigned, schema_of, shown
 from smxgb.readers.parquet_types import check_types, numbers, saved_index
-from smxgb.readers.rows import Fault, Part, clean, merged, shown_file, told
+from smxgb.readers.rows import Fault, Part, clean, merged, shown_columns, shown_file, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -76,7 +76,7 @@ class ParquetReader:
         parts = self._parts(with_features=bool(schema.names))
         if schema.names and not self._told:
             self._told = True
-            parts = told(parts, self._channel, layout)
+            parts = told(parts, self._channel, shown_columns(layout))
         return merged(parts, tuple(role for role, _ in layout.roles), schema.names)
 
     @cached_property

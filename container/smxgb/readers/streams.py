@@ -1,0 +1,133 @@
+"""Streams: the bytes of a channel's files, decompressed, in order, each byte read once."""
+
+from __future__ import annotations
+
+import io
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from smxgb.errors import UserError
+from smxgb.readers.rows import shown_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from smxgb.channels import Channel, DataFile
+
+OPEN_AHEAD = 4
+"""Files that are opened, and whose first bytes are read, before they are needed: each costs a round trip."""
+
+HEAD_BYTES = 1 << 20
+"""Bytes that are read of a file that is opened ahead."""
+
+GZIP, BZIP2, ZSTD = b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd"
+"""The first bytes of compressed files (RFC 1952; bzip2's manual; RFC 8878)."""
+
+
+class Readable(Protocol):
+    """Anything with bytes to read."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most `size` bytes; none at the end."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The decompressed bytes of a file; `source` is the file as messages show it."""
+
+    source: str
+    content: Readable
+
+    def read(self, size: int) -> bytes:
+        """Return `size` bytes, fewer only at the end. Raises UserError if the file is damaged or cut off."""
+        try:
+            return filled(self.content.read, size)
+        except (EOFError, ValueError, pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise UserError(
+                f"{self.source} can't be decompressed: it is damaged or cut off. Write or upload it again."
+            ) from error
+
+
+def open_streams(channel: Channel) -> Iterator[Stream]:
+    """Yield a stream for each file of a channel; each must be read before the next is asked for."""
+    waiting = iter(channel.files)
+    opened: deque[_Opening] = deque()
+    with ThreadPoolExecutor(OPEN_AHEAD, thread_name_prefix="open-ahead") as pool:
+        for file in waiting:
+            opened.append(_Opening(file, pool))
+            if len(opened) > OPEN_AHEAD:
+                yield from _streams(channel, opened.popleft())
+        while opened:
+            yield from _streams(channel, opened.popleft())
+
+
+def filled(read: Callable[[int], bytes], size: int) -> bytes:
+    """Return `size` bytes, fewer only at the end, of what may give fewer at a time."""
+    chunk = read(size)
+    if len(chunk) in {0, size}:
+        return chunk
+    parts = [chunk]
+    missing = size - len(chunk)
+    while missing and (chunk := read(missing)):
+        parts.append(chunk)
+        missing -= len(chunk)
+    return b"".join(parts)
+
+
+class _Opening:
+    """A file that is being opened in another thread."""
+
+    def __init__(self, file: DataFile, pool: ThreadPoolExecutor) -> None:
+        self.file = file
+        self._raw = file.path.open("rb", buffering=0)
+        self._head = pool.submit(self._raw.read, HEAD_BYTES)
+
+    def __enter__(self) -> Readable:
+        return _Joined(self._head.result(), self._raw.read)
+
+    def __exit__(self, *_: object) -> None:
+        self._raw.close()
+
+
+class _Joined(io.RawIOBase):
+    """What was read of a file already, then the rest of it."""
+
+    def __init__(self, head: bytes, read: Callable[[int], bytes]) -> None:
+        self._head = memoryview(head)
+        self._read = read
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        chunk = bytes(self._head[:size])
+        self._head = self._head[len(chunk) :]
+        return chunk or self._read(size)
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        chunk = self.read(len(buffer))
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
+
+
+def _streams(channel: Channel, opening: _Opening) -> Iterator[Stream]:
+    with opening as raw:
+        yield Stream(shown_file(channel, opening.file), decompressed(raw))
+
+
+def decompressed(raw: Readable) -> Readable:
+    """Return the stream, decompressed if its first bytes are those of gzip, bzip2 or zstd."""
+    head = filled(raw.read, len(ZSTD))
+    joined = _Joined(head, raw.read)
+    if head.startswith(BZIP2):
+        import bz2  # noqa: PLC0415 - hardly ever needed; Arrow's own stumbles over an empty member
+
+        return bz2.BZ2File(joined)
+    codec = "gzip" if head.startswith(GZIP) else "zstd" if head.startswith(ZSTD) else None
+    return joined if codec is None else pa.CompressedInputStream(pa.PythonFile(joined, mode="r"), codec)
