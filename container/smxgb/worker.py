@@ -89,8 +89,8 @@ def run(job: Job, place: Place, link: Link) -> None:
                 linear=job.parameters.settings.booster == "gblinear",
             )
             staged = stage_model(trained.booster, loaded.schema, job.paths.model)
-    rows = {name: kept.rows for name, kept in loaded.channels.items()}
-    write_report(logbook.final_report(job, rows, loaded.schema, trained, clock), job.paths.output_data)
+    summaries = {name: kept.summary for name, kept in loaded.channels.items()}
+    write_report(logbook.final_report(job, summaries, loaded.schema, trained, clock), job.paths.output_data)
     path = publish_model(staged)
     log(clock.summary())
     link.succeeded(logbook.closing_line(trained, path))

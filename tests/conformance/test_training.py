@@ -14,6 +14,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from tests.opt_ml import Outcome, Source, csv, parquet, run_train, write_opt_ml
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 NOTEBOOK = {
@@ -39,7 +40,7 @@ def cancer() -> pd.DataFrame:
     return table[["target", *table.columns[:-1]]].astype(np.float32)
 
 
-def train(base: Path, hyperparameters: dict[str, object], **channels: Source | pd.DataFrame) -> Outcome:
+def train(base: Path, hyperparameters: Mapping[str, object], **channels: Source | pd.DataFrame) -> Outcome:
     write_opt_ml(base, hyperparameters=hyperparameters, channels=channels)
     return run_train(base)
 
@@ -57,14 +58,12 @@ def test_the_settings_of_aws_notebooks_train_unchanged(tmp_path: Path) -> None:
     assert set(done.models) == {"xgboost-model"}
     lines = [line for line in done.log.splitlines() if re.match(r"\[\d+\]\t", line)]
     assert len(lines) == 50
-    assert all(
-        re.fullmatch(r"\[\d+\]\ttrain-rmse:\d+\.\d+\tvalidation-rmse:\d+\.\d+", line) for line in lines
-    )
+    form = re.compile(r"\[\d+\]\ttrain-rmse:\d+\.\d+\tvalidation-rmse:\d+\.\d+")
+    assert all(form.fullmatch(line) for line in lines)
     assert "Train matrix has 300 rows and 10 columns" in done.log
     assert "Validation matrix has 142 rows" in done.log
-    parameters = {
-        name: NOTEBOOK[name] for name in ("max_depth", "eta", "gamma", "min_child_weight", "subsample")
-    }
+    same = ("max_depth", "eta", "gamma", "min_child_weight", "subsample")
+    parameters = {name: NOTEBOOK[name] for name in same}
     plain = plain_model(table[:300], parameters, 50)
     features = table[300:].iloc[:, 1:]
     np.testing.assert_allclose(done.predict(features), plain.inplace_predict(features.to_numpy()), rtol=1e-5)
@@ -91,15 +90,15 @@ def test_the_reports_say_what_was_done(tmp_path: Path) -> None:
     table = cancer()
     settings: dict[str, object] = {"objective": "binary:logistic", "num_round": 200, "eta": 0.5}
     settings |= {"early_stopping_rounds": 4, "eval_metric": "logloss,auc"}
-    done = train(
-        tmp_path, settings, train=csv(table[:400], header=True), validation=csv(table[400:], header=True)
-    )
+    first, second = csv(table[:400], header=True), csv(table[400:], header=True)
+    done = train(tmp_path, settings, train=first, validation=second)
     assert done.code == 0, done.log
     report = json.loads(done.output_data["metrics.json"])
     aucs = report["history"]["validation"]["auc"]
     assert report["best_round"] == int(np.argmax(aucs))
     assert report["best_score"] == max(aucs)
     assert report["rows"] == {"train": 400, "validation": 169}
+    assert report["dropped_rows"] == {"train": 0, "validation": 0}
     assert report["features"] == list(table.columns[1:])
     assert set(report["phases"]) == {"load", "matrix", "train", "save"}
     assert report["versions"]["xgboost"] == xgb.__version__

@@ -24,8 +24,14 @@ if TYPE_CHECKING:
     from smxgb.batch import Layout, Role
     from smxgb.job import DataSettings
 
-NULLS = [before + word + after for word in sorted(MISSING) for before in ("", " ") for after in ("", " ")]
+PLAIN_NULLS = sorted(MISSING)
+PADDED_NULLS = [
+    f"{before}{word}{after}" for word in PLAIN_NULLS for before in ("", " ") for after in ("", " ")
+]
 """The spellings of a missing value that the fast way knows: what is padded more goes the careful way."""
+
+WIDE = 1000
+"""Columns from which on only the plain spellings are known: Arrow builds 30 KB of tables for each one."""
 
 SHOWN_VALUE = 40
 """Characters of a cell that a message shows."""
@@ -103,7 +109,7 @@ class Cells:
         return csv.ConvertOptions(
             column_types=self._schema,
             include_columns=self._schema.names,
-            null_values=NULLS,
+            null_values=PADDED_NULLS if len(self._fields) < WIDE else PLAIN_NULLS,
             strings_can_be_null=True,
         )
 

@@ -61,7 +61,8 @@ class Data:
 
     def schema(self, files: Any, **settings: Any) -> Schema:
         """Return the schema of `train`."""
-        return self._reader(files, None, "train", settings).schema()
+        schema: Schema = self._reader(files, None, "train", settings).schema()
+        return schema
 
     def read(
         self, files: Any, *, like: Schema | None = None, name: Name = "train", **settings: Any

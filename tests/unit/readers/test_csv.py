@@ -115,7 +115,7 @@ def test_a_header_may_span_lines(csv: Data) -> None:
         ("1,a\n2,b\n", False),
     ],
 )
-def test_a_header_is_text_above_numbers(csv: Data, text: str, header: bool) -> None:  # noqa: FBT001
+def test_a_header_is_text_above_numbers(csv: Data, text: str, *, header: bool) -> None:
     assert csv.schema(text).invented is not header
 
 
@@ -453,7 +453,7 @@ CELL = st.one_of(st.floats(width=32, allow_infinity=False), st.integers(-(10**6)
     data=st.data(), width=st.integers(2, 5), header=st.booleans(), size=st.sampled_from([16, 100, 1 << 20])
 )
 def test_what_pandas_writes_comes_back(
-    csv: Data, data: st.DataObject, width: int, header: bool, size: int
+    csv: Data, data: st.DataObject, width: int, size: int, *, header: bool
 ) -> None:
     rows = data.draw(
         st.lists(st.lists(CELL, min_size=width, max_size=width), min_size=2, max_size=40), label="rows"

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import csv
+import json
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import xgboost as xgb
+
+from smxgb.artifacts import publish_model, stage_model, write_importance, write_report
+from smxgb.batch import Schema
+from smxgb.boosting import with_scaled_leaves
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAMED = Schema(("age", "height [m]", "weight"), invented=False)
+
+
+def trained(**parameters: object) -> tuple[xgb.Booster, xgb.DMatrix]:
+    generator = np.random.default_rng(1)
+    x = generator.normal(size=(200, 3))
+    matrix = xgb.DMatrix(x, x[:, 0] * 2 - x[:, 1], feature_names=["f0", "f1", "f2"])
+    return xgb.train({"max_depth": 3, **parameters}, matrix, 6), matrix
+
+
+def test_a_staged_model_has_no_name_yet_and_a_published_one_stands_alone(tmp_path: Path) -> None:
+    booster, _ = trained()
+    staged = stage_model(booster, NAMED, tmp_path / "model")
+    assert not (tmp_path / "model/xgboost-model").exists()
+    path = publish_model(staged)
+    assert [entry.name for entry in path.parent.iterdir()] == ["xgboost-model"]
+    assert xgb.Booster(model_file=bytearray(path.read_bytes())).feature_names == list(NAMED.names)
+
+
+def test_names_of_our_making_are_not_in_the_model(tmp_path: Path) -> None:
+    booster, matrix = trained()
+    expected = booster.predict(matrix)
+    path = publish_model(stage_model(booster, Schema.unnamed(3), tmp_path))
+    model = xgb.Booster(model_file=bytearray(path.read_bytes()))
+    assert model.feature_names is None
+    array = xgb.DMatrix(matrix.get_data().toarray())
+    np.testing.assert_array_equal(model.predict(array), expected)
+
+
+def test_every_feature_has_a_row_of_importance_the_most_important_first(tmp_path: Path) -> None:
+    booster, _ = trained()
+    write_importance(booster, NAMED, tmp_path, linear=False)
+    with (tmp_path / "feature_importance.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    scores = booster.get_score(importance_type="gain")
+    assert {row["feature"]: float(row["gain"]) for row in rows} == {
+        name: pytest.approx(scores.get(internal, 0))
+        for name, internal in zip(NAMED.names, ("f0", "f1", "f2"), strict=True)
+    }
+    gains = [float(row["gain"]) for row in rows]
+    assert gains == sorted(gains, reverse=True)
+
+
+def test_the_report_is_json_without_nan(tmp_path: Path) -> None:
+    write_report({"history": {"train": {"auc": [0.5, math.nan]}}, "best": math.inf}, tmp_path / "data")
+    text = (tmp_path / "data/metrics.json").read_text()
+    assert json.loads(text) == {"history": {"train": {"auc": [0.5, None]}}, "best": None}
+    assert "NaN" not in text
+
+
+def test_a_model_with_dropout_predicts_the_same_as_plain_trees() -> None:
+    booster, matrix = trained(rate_drop=0.5, num_parallel_tree=2)
+    plain = with_scaled_leaves(booster)
+    assert b"weight_drop" in booster.save_raw("json")
+    assert b"weight_drop" not in plain.save_raw("json")
+    np.testing.assert_allclose(plain.predict(matrix), booster.predict(matrix), rtol=1e-6, atol=1e-6)
