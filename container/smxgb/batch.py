@@ -51,8 +51,8 @@ class Schema:
 
     `invented` says that the files name no columns, so that the names are `f0`, `f1`, ... of our making.
     `layout` is the one of the first file of `train`; later channels are read by it. It is None if that file
-    is sparse: then how many features there are is settled after the first pass over all rows. `first_index`
-    is what libsvm files call the first feature, None if there are no such files.
+    is sparse: then how many features there are is settled after the first pass over all rows.
+    `first_index` is what libsvm files call the first feature, None if there are no such files.
     """
 
     names: tuple[str, ...]
@@ -96,8 +96,8 @@ class Sparse:
 
     `features` has two columns with a list for each row: `indices` (int32, ascending) and `values` (float32,
     NaN where missing all the same). As a reader yields them, indices are those of the file; `smxgb.features`
-    makes them positions in the schema. `width` is how many features the file says there are, 0 if it does not say.
-    The other fields are those of `Dense`.
+    makes them positions in the schema. `width` is how many features the file says there are, 0 if it does not
+    say. The other fields are those of `Dense`.
     """
 
     features: pa.Table

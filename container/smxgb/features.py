@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from smxgb.batch import Batch
-    from smxgb.channels import ContentType, Name
+    from smxgb.channels import ContentType
     from smxgb.store import Extent, Stored, Summary
 
 type Indexing = Literal["auto", "0", "1"]
@@ -28,8 +28,8 @@ type Indexing = Literal["auto", "0", "1"]
 
 def settle(
     schema: Schema,
-    summaries: Mapping[Name, Summary],
-    content_types: Mapping[Name, ContentType],
+    summaries: Mapping[str, Summary],
+    content_types: Mapping[str, ContentType],
     indexing: Indexing,
 ) -> Schema:
     """Return the schema that the rows of all channels fit, once all of them were seen.
@@ -88,7 +88,7 @@ def describe_indexing(schema: Schema, indexing: Indexing) -> str:
     )
 
 
-def _first_index(extents: Mapping[Name, Extent], indexing: Indexing) -> int:
+def _first_index(extents: Mapping[str, Extent], indexing: Indexing) -> int:
     lowest = {name: extent.lowest for name, extent in extents.items() if extent.lowest is not None}
     if indexing == "auto":
         return min(1, *lowest.values(), 1) if lowest else 0

@@ -36,9 +36,10 @@ def rehearse(job: Job) -> None:
     for channel in job.channels:
         with mistakes.collect():
             reader = open_reader(channel, job.data, threads=job.threads, like=schema)
-            schema = schema or reader.schema()
-            seen = next((summarise(batch) for batch in reader.batches(schema)), Summary())
-            columns = len(schema.names) or (seen.extent.highest or 0 if seen.extent else 0)
+            own = reader.schema()
+            schema = schema or own
+            seen = next((summarise(batch) for batch in reader.batches(own)), Summary())
+            columns = len(own.names) or (seen.extent.highest or 0 if seen.extent else 0)
             shapes[channel.name] = replace(seen.shape(columns), rows=reader.expected_rows())
             log(f"Channel {channel.name}: about {reader.expected_rows():,} rows and {columns} columns.")
             if seen.label:

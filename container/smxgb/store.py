@@ -151,6 +151,7 @@ def keep(reader: Reader, schema: Schema, folder: Path, name: str) -> Stored:
         summary = Summary(present=None)
         for batch in reader.batches(replace(schema, names=())):
             summary = summary.merge(summarise(batch, summary.label))
+        summary = replace(summary, columns=len(schema.names))
         return Stored(summary, lambda: reader.batches(schema))
     path = folder / name
     summary = _spool(reader, schema, path)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import xgboost as xgb
 
     from smxgb.batch import Schema
-    from smxgb.channels import Name
+    from smxgb.channels import ContentType
     from smxgb.evaluation import Values
     from smxgb.job import Device, Job
     from smxgb.plan import Plan
@@ -53,7 +53,7 @@ class Loaded:
     """The rows of each channel, ready to be read again and again, and the features they have in common."""
 
     schema: Schema
-    channels: Mapping[Name, Stored]
+    channels: Mapping[str, Stored]
 
 
 def run(job: Job, place: Place, link: Link) -> None:
@@ -117,13 +117,14 @@ def _writable(folder: Path) -> bool:
 
 def _load(job: Job, place: Place, scratch: Path) -> Loaded:
     mistakes = Mistakes()
-    channels: dict[Name, Stored] = {}
+    channels: dict[str, Stored] = {}
     schema: Schema | None = None
     for channel in job.channels:
         with mistakes.collect():
             reader = open_reader(channel, job.data, threads=place.threads, like=schema)
-            schema = schema or reader.schema()
-            channels[channel.name] = keep(reader, schema, scratch, channel.name)
+            own = reader.schema()
+            schema = schema or own
+            channels[channel.name] = keep(reader, own, scratch, channel.name)
         if schema is None:
             break
     mistakes.raise_any()
@@ -131,7 +132,7 @@ def _load(job: Job, place: Place, scratch: Path) -> Loaded:
         raise UserError(
             "the train channel holds no rows: check its S3 address, and invalid_label if that is 'drop'."
         )
-    types = {channel.name: channel.content_type for channel in job.channels}
+    types: dict[str, ContentType] = {channel.name: channel.content_type for channel in job.channels}
     summaries = {name: kept.summary for name, kept in channels.items()}
     schema = settle(schema, summaries, types, job.data.indexing)
     channels = {name: fitted(kept, schema, types[name]) for name, kept in channels.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
@@ -13,7 +14,8 @@ from smxgb.readers.columns import aligned, assigned, schema_of, unweighted
 from smxgb.readers.csv_blocks import Block, block_size, line_end, read_blocks
 from smxgb.readers.csv_cells import Cells
 from smxgb.readers.csv_dialect import Head, check_text, find_delimiter, read_head
-from smxgb.readers.rows import Part, merged, shown_columns, shown_file, told
+from smxgb.readers.rows import merged, shown_columns, told
+from smxgb.readers.streams import open_streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from smxgb.batch import Batch, Layout, Schema
     from smxgb.channels import Channel
     from smxgb.job import DataSettings
+    from smxgb.readers.rows import Part
+    from smxgb.readers.streams import Stream
 
 
 @dataclass(frozen=True)
@@ -45,11 +49,13 @@ class CsvReader:
         self._settings = settings
         self._threads = threads
         self._like = like
+        self._begun: Iterator[Stream] | None = None
 
     def schema(self) -> Schema:
         """Return the features, from the beginning of the first file that has a record."""
         layout = self._start.layout
-        return self._like or schema_of(layout)
+        like = self._like
+        return like if like and like.layout else schema_of(layout)
 
     def expected_rows(self) -> int:
         """Return about how many rows there are, from the length of the first file's first lines."""
@@ -65,10 +71,11 @@ class CsvReader:
 
     @cached_property
     def _start(self) -> _Start:
-        for file in self._channel.files:
-            source = shown_file(self._channel, file)
-            chosen = self._settings.delimiter
-            first = next(read_blocks(file.path, source, "," if chosen == "auto" else chosen), None)
+        streams = open_streams(self._channel)
+        for stream in streams:
+            source, chosen = stream.source, self._settings.delimiter
+            with stream.look():
+                first = next(read_blocks(stream, "," if chosen == "auto" else chosen), None)
             if first is None:
                 continue
             check_text(first.data, source)
@@ -80,6 +87,7 @@ class CsvReader:
             header = "a" if head.names else "no"
             log(f"{source}: delimiter {delimiter!r}, {header} header, {head.width} columns.")
             lines = max(1, first.data.count(line_end(first.data)))
+            self._begun = chain([stream], streams)
             return _Start(delimiter, source, layout, len(first.data) / lines)
         raise UserError(f"channel {self._channel.name}: none of its files holds a record.")
 
@@ -111,9 +119,10 @@ class CsvReader:
     def _blocks(self, *, with_features: bool) -> Iterator[tuple[Cells, Block]]:
         start = self._start
         size = block_size(start.record_bytes)
-        for file in self._channel.files:
-            source = shown_file(self._channel, file)
-            blocks = read_blocks(file.path, source, start.delimiter, size)
+        streams, self._begun = self._begun or open_streams(self._channel), None
+        for stream in streams:
+            source = stream.source
+            blocks = read_blocks(stream, start.delimiter, size)
             first = next(blocks, None)
             if first is None:
                 continue
@@ -124,10 +133,9 @@ class CsvReader:
             layout = aligned(start.layout, head.names, head.width, source, start.source)
             features = layout.features if with_features else ()
             headless = head.names is None
-            cells = Cells(
-                file.path, source, start.delimiter, layout, features, self._settings, head.start, headless
-            )
+            cells = Cells(source, start.delimiter, layout, features, self._settings, head.start, headless)
             if len(first.data) > head.start:
-                yield cells, Block(first.data[head.start :], head.start)
+                lines = first.data.count(line_end(first.data), 0, head.start)
+                yield cells, Block(first.data[head.start :], head.start, lines)
             for block in blocks:
                 yield cells, block

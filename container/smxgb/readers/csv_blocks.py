@@ -10,7 +10,8 @@ from smxgb.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+    from smxgb.readers.streams import Stream
 
 BLOCK_BYTES = 1 << 20
 """Small blocks stay in the caches and in buffers at hand: 8 MB ones parse at half the speed."""
@@ -24,35 +25,37 @@ LONGEST_RECORD = 64 << 20
 
 @dataclass(frozen=True)
 class Block:
-    """Whole records; `offset` is where they begin in the file, in bytes."""
+    """Whole records; `offset` bytes and `line` lines of the file come before them."""
 
     data: bytes
     offset: int
+    line: int = 0
 
 
-def read_blocks(path: Path, source: str, delimiter: str, size: int = BLOCK_BYTES) -> Iterator[Block]:
-    """Yield a file in blocks of about `size` bytes; only the last may end without a line end.
+def read_blocks(stream: Stream, delimiter: str, size: int = BLOCK_BYTES) -> Iterator[Block]:
+    """Yield a stream in blocks of about `size` bytes; only the last may end without a line end.
 
     A line end inside a quoted field ends no record. Raises UserError for a record that is longer than
     `LONGEST_RECORD`.
     """
-    with path.open("rb") as file:
-        held = b""
-        offset = 0
-        while chunk := file.read(size):
-            held = held + chunk if held else chunk
-            end = len(held) if len(chunk) < size else _last_record_end(held, delimiter)
-            if end:
-                yield Block(held[:end], offset)
-                offset += end
-                held = held[end:]
-            elif len(held) > LONGEST_RECORD:
-                raise UserError(
-                    f"{source}, after byte {offset:,}: no record ends within {LONGEST_RECORD >> 20} MB. The "
-                    "file is not CSV, or a quoted field is never closed."
-                )
-        if held:
-            yield Block(held, offset)
+    held = b""
+    offset = line = 0
+    while chunk := stream.read(size):
+        held = held + chunk if held else chunk
+        end = len(held) if len(chunk) < size else _last_record_end(held, delimiter)
+        if end:
+            block = Block(held[:end], offset, line)
+            yield block
+            offset += end
+            line += block.data.count(line_end(block.data))
+            held = held[end:]
+        elif len(held) > LONGEST_RECORD:
+            raise UserError(
+                f"{stream.source}, after byte {offset:,}: no record ends within {LONGEST_RECORD >> 20} MB. "
+                "The file is not CSV, or a quoted field is never closed."
+            )
+    if held:
+        yield Block(held, offset, line)
 
 
 def block_size(record_bytes: float) -> int:
@@ -73,18 +76,6 @@ def open_quote(data: bytes, delimiter: str) -> int:
     for last in fields.finditer(data):  # noqa: B007 - only the last one is of interest
         pass
     return -1 if last is None or last[1] else last.start()
-
-
-def lines_before(path: Path, offset: int) -> int:
-    """Return how many lines end before a byte: the file is read again, which only a mistake is worth."""
-    count = 0
-    newline = b""
-    with path.open("rb", buffering=0) as file:
-        while offset > 0 and (chunk := file.read(min(BLOCK_BYTES, offset))):
-            newline = newline or line_end(chunk)
-            count += chunk.count(newline)
-            offset -= len(chunk)
-    return count
 
 
 def _last_record_end(data: bytes, delimiter: str) -> int:

@@ -234,7 +234,7 @@ def _features_complaint(tokens: list[str]) -> str | None:
 
 
 def _tidy(data: bytes) -> bytes:
-    """Return the lines without comments, blank lines and spaces at their beginnings, and no end of the last."""
+    """Return the lines without comments, blank lines, spaces before them, and the end of the last."""
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if b"#" in data:

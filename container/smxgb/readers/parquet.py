@@ -64,7 +64,8 @@ class ParquetReader:
     def schema(self) -> Schema:
         """Return the features; the columns of all files are checked."""
         layouts = self._layouts
-        return self._like or schema_of(layouts[0])
+        like = self._like
+        return like if like and like.layout else schema_of(layouts[0])
 
     def expected_rows(self) -> int:
         """Return how many rows the files have."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -35,36 +35,53 @@ class Readable(Protocol):
         """Return at most `size` bytes; none at the end."""
 
 
-@dataclass(frozen=True)
 class Stream:
     """The decompressed bytes of a file; `source` is the file as messages show it."""
 
-    source: str
-    content: Readable
+    def __init__(self, source: str, content: Readable) -> None:
+        self.source = source
+        self._content = content
+        self._seen: list[bytes] | None = None
 
     def read(self, size: int) -> bytes:
         """Return `size` bytes, fewer only at the end. Raises UserError if the file is damaged or cut off."""
         try:
-            return filled(self.content.read, size)
+            data = filled(self._content.read, size)
         except (EOFError, ValueError, pa.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise UserError(
                 f"{self.source} can't be decompressed: it is damaged or cut off. Write or upload it again."
             ) from error
+        if self._seen is not None:
+            self._seen.append(data)
+        return data
+
+    @contextmanager
+    def look(self) -> Iterator[None]:
+        """Have what is read inside come again afterwards."""
+        self._seen = []
+        try:
+            yield
+        finally:
+            self._content = _Joined(b"".join(self._seen), self._content.read)
+            self._seen = None
 
 
 def open_streams(channel: Channel) -> Iterator[Stream]:
     """Yield a stream for each file of a channel; each must be read before the next is asked for."""
-    waiting = iter(channel.files)
     opened: deque[_Opening] = deque()
     with ThreadPoolExecutor(OPEN_AHEAD, thread_name_prefix="open-ahead") as pool:
-        for file in waiting:
-            opened.append(_Opening(file, pool))
-            if len(opened) > OPEN_AHEAD:
+        try:
+            for file in channel.files:
+                opened.append(_Opening(file, pool))
+                if len(opened) > OPEN_AHEAD:
+                    yield from _streams(channel, opened.popleft())
+            while opened:
                 yield from _streams(channel, opened.popleft())
-        while opened:
-            yield from _streams(channel, opened.popleft())
+        finally:
+            for opening in opened:
+                opening.close()
 
 
 def filled(read: Callable[[int], bytes], size: int) -> bytes:
@@ -85,14 +102,22 @@ class _Opening:
 
     def __init__(self, file: DataFile, pool: ThreadPoolExecutor) -> None:
         self.file = file
-        self._raw = file.path.open("rb", buffering=0)
-        self._head = pool.submit(self._raw.read, HEAD_BYTES)
+        self._begun = pool.submit(self._begin)
 
-    def __enter__(self) -> Readable:
-        return _Joined(self._head.result(), self._raw.read)
+    def content(self) -> Readable:
+        raw, head = self._begun.result()
+        return _Joined(head, raw.read)
 
-    def __exit__(self, *_: object) -> None:
-        self._raw.close()
+    def close(self) -> None:
+        self._begun.result()[0].close()
+
+    def _begin(self) -> tuple[io.FileIO, bytes]:
+        raw = self.file.path.open("rb", buffering=0)
+        try:
+            return raw, raw.read(HEAD_BYTES)
+        except OSError:
+            raw.close()
+            raise
 
 
 class _Joined(io.RawIOBase):
@@ -117,8 +142,10 @@ class _Joined(io.RawIOBase):
 
 
 def _streams(channel: Channel, opening: _Opening) -> Iterator[Stream]:
-    with opening as raw:
-        yield Stream(shown_file(channel, opening.file), decompressed(raw))
+    try:
+        yield Stream(shown_file(channel, opening.file), decompressed(opening.content()))
+    finally:
+        opening.close()
 
 
 def decompressed(raw: Readable) -> Readable:

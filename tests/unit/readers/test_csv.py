@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -376,7 +375,6 @@ def test_all_mistakes_of_a_block_are_reported(csv: Data) -> None:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (gzip.compress(b"1,2\n"), "is compressed with gzip, which is not read yet: decompress it."),
         (b"PAR1....", "is a Parquet file: give its channel the content type application/x-parquet."),
         (b"PK\x03\x04...", "is a zip archive or an Excel workbook: write it as CSV."),
         ("1,2\n".encode("utf-16"), "is written in UTF-16: write it in UTF-8."),
