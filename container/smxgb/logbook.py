@@ -51,8 +51,9 @@ def start_block(job: Job) -> list[str]:
         ),
     ]
     for channel in job.channels:
+        files = f"{len(channel.files):,} files, {readable_bytes(channel.size)}"
         lines.append(
-            f"Channel {channel.name}: {len(channel.files):,} files, {readable_bytes(channel.size)}, "
+            f"Channel {channel.name}: {'a pipe' if channel.mode == 'Pipe' else files}, "
             f"{channel.content_type} ({channel.why}), {channel.mode}, {channel.distribution}."
         )
         if channel.skipped:

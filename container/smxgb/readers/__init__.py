@@ -18,6 +18,7 @@ READERS: Mapping[ContentType, str] = {
     "csv": "smxgb.readers.csv:CsvReader",
     "libsvm": "smxgb.readers.libsvm:LibsvmReader",
     "parquet": "smxgb.readers.parquet:ParquetReader",
+    "recordio-protobuf": "smxgb.readers.recordio:RecordioReader",
 }
 """The class for each content type."""
 

@@ -17,6 +17,7 @@ from pyarrow import csv
 
 from smxgb.batch import SPARSE
 from smxgb.errors import UserError
+from smxgb.readers.csr import ascending
 from smxgb.readers.rows import Part, clean, row_type
 
 if TYPE_CHECKING:
@@ -171,7 +172,9 @@ class Lines:
                 raise _Unreadable
             roles.append(pa.array(_integers(groups)))
         offsets = np.append(starts - len(markers) * np.arange(count), len(index) - len(markers) * count)
-        indices, values = _ascending(index[is_feature], value[is_feature], offsets)
+        indices, values, twice = ascending(index[is_feature], value[is_feature], offsets)
+        if twice is not None:
+            raise _Unreadable
         offsets = offsets.astype(np.int32)
         arrays = [
             *roles,
@@ -263,24 +266,6 @@ def _integers(texts: list[bytes]) -> npt.NDArray[np.int64]:
         return np.array(texts, "S").astype(np.int64) if texts else np.zeros(0, np.int64)
     except (ValueError, OverflowError):
         raise _Unreadable from None
-
-
-def _ascending(
-    indices: Ints, values: npt.NDArray[np.float32], offsets: npt.NDArray[np.int64]
-) -> tuple[Ints, npt.NDArray[np.float32]]:
-    """Return each row's values in the order of their indices. Raises _Unreadable if one comes twice."""
-    if len(indices) < 2:  # noqa: PLR2004 - nothing to sort
-        return indices, values
-    rises = np.diff(indices) > 0
-    rises[offsets[(offsets > 0) & (offsets < len(indices))] - 1] = True
-    if rises.all():
-        return indices, values
-    rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    order = np.lexsort((indices, rows))
-    indices, values = indices[order], values[order]
-    if ((np.diff(indices) == 0) & (np.diff(rows) == 0)).any():
-        raise _Unreadable
-    return indices, values
 
 
 def _numbered(block: Block) -> tuple[list[int], list[bytes]]:

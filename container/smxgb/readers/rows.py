@@ -87,7 +87,12 @@ class Part:
 
 
 def shown_file(channel: Channel, file: DataFile) -> str:
-    """Return a file as messages show it: the channel, and its path below the channel's folder."""
+    """Return a file as messages show it: the channel, and its path below the channel's folder.
+
+    A pipe stands beside that folder, under a name that begins as the channel's.
+    """
+    if channel.mode == "Pipe":
+        return f"pipe {file.path.name}"
     return f"{channel.name}/{file.path.relative_to(channel.folder).as_posix()}"
 
 

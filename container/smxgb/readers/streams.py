@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from smxgb.errors import UserError
+from smxgb.errors import JobError, UserError
+from smxgb.readers.framing import payloads
+from smxgb.readers.pipe import Pipe
 from smxgb.readers.rows import shown_file
 
 if TYPE_CHECKING:
@@ -69,16 +71,19 @@ class Stream:
 
 
 def open_streams(channel: Channel) -> Iterator[Stream]:
-    """Yield a stream for each file of a channel; each must be read before the next is asked for."""
+    """Yield a stream for each file of a channel, or its pipe; each must be read before the next is asked for.
+
+    Raises what a pipe raises, and UserError for a file that is damaged or cut off.
+    """
     opened: deque[_Opening] = deque()
     with ThreadPoolExecutor(OPEN_AHEAD, thread_name_prefix="open-ahead") as pool:
         try:
             for file in channel.files:
-                opened.append(_Opening(file, pool))
+                opened.append(_Opening(channel, file, pool))
                 if len(opened) > OPEN_AHEAD:
-                    yield from _streams(channel, opened.popleft())
+                    yield from opened.popleft().streams()
             while opened:
-                yield from _streams(channel, opened.popleft())
+                yield from opened.popleft().streams()
         finally:
             for opening in opened:
                 opening.close()
@@ -98,24 +103,36 @@ def filled(read: Callable[[int], bytes], size: int) -> bytes:
 
 
 class _Opening:
-    """A file that is being opened in another thread."""
+    """A file or pipe that is being opened in another thread."""
 
-    def __init__(self, file: DataFile, pool: ThreadPoolExecutor) -> None:
-        self.file = file
+    def __init__(self, channel: Channel, file: DataFile, pool: ThreadPoolExecutor) -> None:
+        self.channel = channel
+        self.source = shown_file(channel, file)
+        self._path = file.path
         self._begun = pool.submit(self._begin)
 
-    def content(self) -> Readable:
-        raw, head = self._begun.result()
-        return _Joined(head, raw.read)
+    def streams(self) -> Iterator[Stream]:
+        """Yield the file's stream, or that of each file that a pipe has wrapped; close it afterwards."""
+        try:
+            raw, head = self._begun.result()
+            stream = Stream(self.source, decompressed(_Joined(head, raw.read)))
+            if self.channel.wrapped:
+                for number, payload in enumerate(payloads(stream), 1):
+                    yield Stream(f"{self.source}, file {number}", decompressed(payload))
+            else:
+                yield stream
+        finally:
+            self.close()
 
     def close(self) -> None:
-        self._begun.result()[0].close()
+        with suppress(JobError, OSError):
+            self._begun.result()[0].close()
 
-    def _begin(self) -> tuple[io.FileIO, bytes]:
-        raw = self.file.path.open("rb", buffering=0)
+    def _begin(self) -> tuple[io.FileIO | Pipe, bytes]:
+        raw = Pipe(self._path) if self.channel.mode == "Pipe" else self._path.open("rb", buffering=0)
         try:
             return raw, raw.read(HEAD_BYTES)
-        except OSError:
+        except BaseException:
             raw.close()
             raise
 
@@ -139,13 +156,6 @@ class _Joined(io.RawIOBase):
         chunk = self.read(len(buffer))
         buffer[: len(chunk)] = chunk
         return len(chunk)
-
-
-def _streams(channel: Channel, opening: _Opening) -> Iterator[Stream]:
-    try:
-        yield Stream(shown_file(channel, opening.file), decompressed(opening.content()))
-    finally:
-        opening.close()
 
 
 def decompressed(raw: Readable) -> Readable:
