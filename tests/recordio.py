@@ -1,4 +1,4 @@
-"""A writer of RecordIO-protobuf, byte by byte from the published formats: the reader's independent other half."""
+"""A writer of RecordIO-protobuf, byte by byte from the published formats, independent of the reader."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def stage_model(booster: xgb.Booster, schema: Schema, folder: Path) -> Path:
         AlgorithmError: If what was written does not load as the model it was.
     """
     booster.feature_names = None if schema.invented else list(schema.names)
-    if schema.invented:
+    if schema.invented and not schema.categories:
         booster.feature_types = None
     if schema.first_index is not None:
         booster.set_attr(libsvm_indexing=str(schema.first_index))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     import numpy.typing as npt
 
@@ -32,13 +34,14 @@ class Layout:
     """Where the columns of a file are. Positions count from 0, over all columns of the file.
 
     `columns` are the names in the file's order, None if it has none. `features` are positions in the order of
-    the schema.
+    the schema; those of them that hold categories are in `categorical` too.
     """
 
     columns: tuple[str, ...] | None
     width: int
     features: tuple[int, ...]
     roles: tuple[tuple[Role, int], ...]
+    categorical: tuple[int, ...] = ()
 
     def name(self, position: int) -> str | None:
         """Return the column's name, if the file has names."""
@@ -52,13 +55,15 @@ class Schema:
     `invented` says that the files name no columns, so that the names are `f0`, `f1`, ... of our making.
     `layout` is the one of the first file of `train`; later channels are read by it. It is None if that file
     is sparse: then how many features there are is settled after the first pass over all rows.
-    `first_index` is what libsvm files call the first feature, None if there are no such files.
+    `first_index` is what libsvm files call the first feature, None if there are no such files. `categories`
+    has the name of each feature of categories, with these in the order of their codes once they are settled.
     """
 
     names: tuple[str, ...]
     invented: bool
     layout: Layout | None = field(default=None, compare=False)
     first_index: int | None = None
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def unnamed(cls, count: int, layout: Layout | None = None) -> Schema:
@@ -70,7 +75,8 @@ class Schema:
 class Dense:
     """Rows as columns of numbers.
 
-    `features` holds one float32 column for each name of the schema, null or NaN where a value is missing.
+    `features` holds a column for each name of the schema, null or NaN where a value is missing: float32, or a
+    dictionary of strings for a feature of categories.
     `label`, `weight`, `lower` and `upper` are float32 of shape (rows,), `group` is int64 of shape (rows,).
     Labels are finite, weights finite and not negative, bounds may be infinite but not NaN; a feature is never
     infinite. `dropped` counts the rows that were left out for their invalid label since the last batch.

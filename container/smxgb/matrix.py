@@ -46,8 +46,15 @@ def build_matrix(
     if kind == "whole":
         return _whole(stored, schema, threads)
     if kind == "iterated":
-        return xgb.DMatrix(_Batches(stored, schema, cache_prefix=str(cache)), nthread=threads)
-    return xgb.QuantileDMatrix(_Batches(stored, schema), nthread=threads, max_bin=max_bin, ref=reference)
+        batches = _Batches(stored, schema, cache_prefix=str(cache))
+        return xgb.DMatrix(batches, nthread=threads, enable_categorical=bool(schema.categories))
+    return xgb.QuantileDMatrix(
+        _Batches(stored, schema),
+        nthread=threads,
+        max_bin=max_bin,
+        ref=reference,
+        enable_categorical=bool(schema.categories),
+    )
 
 
 def internal_names(schema: Schema) -> list[str]:

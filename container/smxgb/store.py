@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,9 +14,10 @@ from smxgb.batch import CELL_BYTES, SPARSE, Dense, Sparse
 from smxgb.errors import PlatformError
 from smxgb.progress import readable_bytes
 from smxgb.readers.ahead import ahead
+from smxgb.readers.categories import used
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from smxgb.batch import Batch, FloatArray, Role, Schema
@@ -84,7 +85,7 @@ class Summary:
     `dropped` rows had no valid label. `label` is None if there is no row or no label. `present` counts the
     feature cells with a value, None if the pass read no features. `weights` is the sum of the weights, None
     if the rows have none. `columns` is the number of features of dense rows, `extent` that of sparse ones;
-    each is None if there are no such rows.
+    each is None if there are no such rows. `categories` has those that occur, by the name of their feature.
     """
 
     rows: int = 0
@@ -94,6 +95,7 @@ class Summary:
     weights: float | None = None
     columns: int | None = None
     extent: Extent | None = None
+    categories: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def shape(self, columns: int) -> Shape:
         """Return the shape of the rows that were seen, with so many feature columns."""
@@ -111,6 +113,10 @@ class Summary:
             _both(float.__add__, self.weights, other.weights),
             _both(max, self.columns, other.columns),
             _both(Extent.merge, self.extent, other.extent),
+            {
+                name: self.categories.get(name, frozenset()) | other.categories.get(name, frozenset())
+                for name in (*self.categories, *(set(other.categories) - set(self.categories)))
+            },
         )
 
 
@@ -149,9 +155,10 @@ def keep(reader: Reader, schema: Schema, folder: Path, name: str) -> Stored:
     """
     if reader.cheap_to_repeat:
         summary = Summary(present=None)
-        for batch in reader.batches(replace(schema, names=())):
+        # Of the features, only categories must be known before all are read.
+        for batch in reader.batches(replace(schema, names=tuple(schema.categories))):
             summary = summary.merge(summarise(batch, summary.label))
-        summary = replace(summary, columns=len(schema.names))
+        summary = replace(summary, columns=len(schema.names), present=None)
         return Stored(summary, lambda: reader.batches(schema))
     path = folder / name
     summary = _spool(reader, schema, path)
@@ -176,6 +183,7 @@ def summarise(batch: Batch, known: Labels | None = None) -> Summary:
         None if batch.weight is None else float(batch.weight.sum(dtype=np.float64)),
         batch.features.num_columns if isinstance(batch, Dense) else None,
         _extent(batch) if isinstance(batch, Sparse) else None,
+        {} if isinstance(batch, Sparse) else _categories(batch),
     )
 
 
@@ -183,6 +191,11 @@ def _present(batch: Batch) -> int:
     if isinstance(batch, Sparse):
         return len(batch.indices)
     return sum(len(column) - column.null_count for column in batch.features.columns)
+
+
+def _categories(batch: Dense) -> dict[str, frozenset[str]]:
+    columns = zip(batch.features.column_names, batch.features.columns, strict=True)
+    return {name: used(column) for name, column in columns if pa.types.is_dictionary(column.type)}
 
 
 def _extent(batch: Sparse) -> Extent:

@@ -135,7 +135,7 @@ def _load(job: Job, place: Place, scratch: Path) -> Loaded:
     types: dict[str, ContentType] = {channel.name: channel.content_type for channel in job.channels}
     summaries = {name: kept.summary for name, kept in channels.items()}
     schema = settle(schema, summaries, types, job.data.indexing)
-    channels = {name: fitted(kept, schema, types[name]) for name, kept in channels.items()}
+    channels = {name: fitted(name, kept, schema, types[name]) for name, kept in channels.items()}
     if schema.first_index is not None:
         log(describe_indexing(schema, job.data.indexing))
     for name, kept in channels.items():

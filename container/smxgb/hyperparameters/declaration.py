@@ -202,8 +202,10 @@ class Hyperparameters(BaseModel):
     label_lower_column: ColumnRef | None = _container(None, "Column of survival:aft's lower bound.")
     label_upper_column: ColumnRef | None = _container(None, "Column of survival:aft's upper bound.")
     drop_columns: tuple[ColumnRef, ...] = _container((), "Columns to leave out, by name or index.")
-    categorical_columns: tuple[ColumnRef, ...] = _later((), "Columns that hold categories.")
-    enable_categorical: bool = _later(False, "Split columns of categories as such.")  # noqa: FBT003
+    categorical_columns: tuple[ColumnRef, ...] = _container(
+        (), "Columns of CSV or Parquet that hold categories: words or whole numbers."
+    )
+    enable_categorical: bool = _container(False, "Read dictionary columns of Parquet as categories.")  # noqa: FBT003
     csv_header: Literal["auto", "true", "false"] = _container("auto", "Whether CSV files begin with names.")
     csv_delimiter: _Delimiter = _container("auto", "The character between CSV values, or tab.")
     invalid_label: Literal["error", "drop"] = _container(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from smxgb.errors import UserError
 from smxgb.progress import log
 from smxgb.readers.ahead import in_order
-from smxgb.readers.columns import aligned, assigned, schema_of, unweighted
+from smxgb.readers.columns import aligned, assigned, chosen, schema_of, unweighted
 from smxgb.readers.csv_blocks import Block, block_size, line_end, read_blocks
 from smxgb.readers.csv_cells import Cells
 from smxgb.readers.csv_dialect import Head, check_text, find_delimiter, read_head
@@ -64,9 +64,7 @@ class CsvReader:
     def batches(self, schema: Schema) -> Iterator[Batch]:
         """Yield all rows with the columns of `schema`."""
         roles = tuple(role for role, _ in self._start.layout.roles)
-        parts = told(
-            self._parts(with_features=bool(schema.names)), self._channel, shown_columns(self._start.layout)
-        )
+        parts = told(self._parts(schema), self._channel, shown_columns(self._start.layout))
         return merged(parts, roles, schema.names)
 
     @cached_property
@@ -111,12 +109,12 @@ class CsvReader:
             expected = unweighted(expected)
         return aligned(expected, head.names, head.width, source, "train")
 
-    def _parts(self, *, with_features: bool) -> Iterator[Part]:
+    def _parts(self, schema: Schema) -> Iterator[Part]:
         """Yield the parsed blocks of all files in order, a bounded number of them being in work."""
-        blocks = self._blocks(with_features=with_features)
+        blocks = self._blocks(schema)
         return in_order(lambda cells, block: cells.part(block), blocks, self._threads)
 
-    def _blocks(self, *, with_features: bool) -> Iterator[tuple[Cells, Block]]:
+    def _blocks(self, schema: Schema) -> Iterator[tuple[Cells, Block]]:
         start = self._start
         size = block_size(start.record_bytes)
         streams, self._begun = self._begun or open_streams(self._channel), None
@@ -131,7 +129,7 @@ class CsvReader:
             if head is None:
                 continue
             layout = aligned(start.layout, head.names, head.width, source, start.source)
-            features = layout.features if with_features else ()
+            features = chosen(layout, self.schema(), schema)
             headless = head.names is None
             cells = Cells(source, start.delimiter, layout, features, self._settings, head.start, headless)
             if len(first.data) > head.start:

@@ -1,8 +1,8 @@
 """RecordIO's framing: records of bytes, each behind a magic number and its length, maybe in several parts.
 
 The form is MXNet's: two little-endian 32-bit words, the magic, and 3 bits for the part with 29 for the
-length; then the bytes, padded to a multiple of 4. The parts of one record are joined as they are, as AWS's own
-reader does.
+length; then the bytes, padded to a multiple of 4. The parts of one record are joined as they are, as AWS's
+own reader does.
 """
 
 from __future__ import annotations

@@ -43,6 +43,7 @@ LARGEST_INDEX = 2**31 - 1
 LABEL, WEIGHT, GROUP = -1, -2, -3
 """What stands as the index of a label, a weight and a group."""
 
+NEWLINE, BLANK = ord("\n"), ord(" ")
 COMMENT = re.compile(rb"#[^\n]*")
 LINE_BEGIN = re.compile(rb"\n\s+")
 WEIGHTED = re.compile(rb"^-1:([^\s:]+):(\S+)", re.MULTILINE)
@@ -243,7 +244,8 @@ def _tidy(data: bytes) -> bytes:
     if b"#" in data:
         data = COMMENT.sub(b"", data)
     data = data.removeprefix(b"\xef\xbb\xbf").strip()
-    if any(start in data for start in (b"\n\n", b"\n ", b"\n\t", b"\n\v", b"\n\f")):
+    codes = np.frombuffer(data, np.uint8)
+    if (codes[1:][codes[:-1] == NEWLINE] <= BLANK).any():
         data = LINE_BEGIN.sub(b"\n", data)
     return data
 

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
 NAN = float("nan")
 ENCODE = (
-    " A missing value is an empty cell, NA, NaN, null, None or N/A; encode other text as numbers, or "
-    "leave its "
-    "column out with drop_columns."
+    " A missing value is an empty cell, NA, NaN, null, None or N/A. Encode other text as numbers, name its "
+    "column in categorical_columns, or leave it out with drop_columns."
 )
 LABEL_CURE = " Mend these rows, or leave them out with invalid_label=drop."
 SAME = "Every file of every channel needs the same columns, in any order."
