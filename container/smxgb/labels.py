@@ -10,14 +10,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from smxgb.errors import Mistakes
+from smxgb.errors import Mistakes, UserError
 from smxgb.hyperparameters import DEFAULT_OBJECTIVE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from smxgb.hyperparameters import Hyperparameters
-    from smxgb.store import Labels
+    from smxgb.store import Labels, Summary
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,22 @@ def check_labels(settings: Hyperparameters, channels: Mapping[str, Labels]) -> i
             )
     mistakes.raise_any()
     return classes
+
+
+def ranks(settings: Hyperparameters) -> bool:
+    """Return whether the objective ranks the rows of a group."""
+    return (settings.objective or DEFAULT_OBJECTIVE).startswith("rank:")
+
+
+def check_groups(settings: Hyperparameters, channels: Mapping[str, Summary]) -> None:
+    """Raise UserError if the objective ranks groups and the rows of a channel have none."""
+    lacking = [name for name, summary in channels.items() if summary.rows and summary.groups is None]
+    if ranks(settings) and lacking:
+        raise UserError(
+            f"objective={settings.objective} ranks the rows of each group, and those of channel {lacking[0]} "
+            "have no "
+            "group: name its column in group_column, or write qid: behind the labels of libsvm files."
+        )
 
 
 def _shown(labels: Labels) -> str:

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import errno
-import shutil
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from smxgb.batch import CELL_BYTES, SPARSE, Dense, Sparse
-from smxgb.errors import PlatformError
-from smxgb.progress import readable_bytes
+from smxgb.batch import CELL_BYTES, Dense, Sparse
+from smxgb.groups import Runs, in_whole_groups
+from smxgb.progress import log
 from smxgb.readers.ahead import ahead
 from smxgb.readers.categories import used
+from smxgb.spool import read, sort_by_group, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from smxgb.batch import Batch, FloatArray, Role, Schema
+    from smxgb.batch import Batch, FloatArray, Schema
     from smxgb.readers import Reader
 
 DISTINCT = 20
 """Labels are listed up to this many different ones."""
-
-MARGIN = 1.25
-"""How far the estimate must exceed the free space to be believed: it rests on a file's first lines."""
-
-ROLES: tuple[Role, ...] = ("label", "weight", "group", "lower", "upper")
 
 
 @dataclass(frozen=True)
@@ -86,6 +80,7 @@ class Summary:
     feature cells with a value, None if the pass read no features. `weights` is the sum of the weights, None
     if the rows have none. `columns` is the number of features of dense rows, `extent` that of sparse ones;
     each is None if there are no such rows. `categories` has those that occur, by the name of their feature.
+    `groups` counts the groups, None if rows have none; of rows that are in one place.
     """
 
     rows: int = 0
@@ -96,6 +91,7 @@ class Summary:
     columns: int | None = None
     extent: Extent | None = None
     categories: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    groups: int | None = None
 
     def shape(self, columns: int) -> Shape:
         """Return the shape of the rows that were seen, with so many feature columns."""
@@ -115,8 +111,9 @@ class Summary:
             _both(Extent.merge, self.extent, other.extent),
             {
                 name: self.categories.get(name, frozenset()) | other.categories.get(name, frozenset())
-                for name in (*self.categories, *(set(other.categories) - set(self.categories)))
+                for name in {**self.categories, **other.categories}
             },
+            _both(int.__add__, self.groups, other.groups),
         )
 
 
@@ -149,20 +146,52 @@ class Stored:
 def keep(reader: Reader, schema: Schema, folder: Path, name: str) -> Stored:
     """Make the first pass over a channel and return what the later ones read.
 
-    Rows that are not cheap to read again are written to the file `name` in `folder`. Of the others, only the
-    labels and such are read now. Raises UserError for rows that can't be trained on, PlatformError if the
-    folder's volume is too small.
+    Rows that are not cheap to read again are written to the file `name` in `folder`, and so are those of
+    which a group must be brought together. Of the others, only the labels and such are read now. Raises
+    UserError for rows that can't be trained on, PlatformError if the folder's volume is too small.
     """
-    if reader.cheap_to_repeat:
-        summary = Summary(present=None)
-        # Of the features, only categories must be known before all are read.
-        for batch in reader.batches(replace(schema, names=tuple(schema.categories))):
-            summary = summary.merge(summarise(batch, summary.label))
-        summary = replace(summary, columns=len(schema.names), present=None)
-        return Stored(summary, lambda: reader.batches(schema))
     path = folder / name
-    summary = _spool(reader, schema, path)
-    return Stored(summary, lambda: ahead(_spooled(path, schema)) if summary.rows else iter(()))
+    needed = reader.expected_rows() * CELL_BYTES * (len(schema.names) + 1)
+    first = _FirstPass()
+    if reader.cheap_to_repeat:
+        # Of the features, only categories must be known before all are read.
+        some = replace(schema, names=tuple(schema.categories))
+        for _ in first.over(reader.batches(some)):
+            pass
+        summary = replace(first.summary, columns=len(schema.names), present=None)
+        if first.runs.are_whole:
+            return Stored(summary, lambda: in_whole_groups(reader.batches(schema)))
+        write(reader.batches(schema), path, needed)
+    else:
+        write(first.over(reader.batches(schema)), path, needed)
+        summary = first.summary
+    if not summary.rows:
+        return Stored(summary, lambda: iter(()))
+    if not first.runs.are_whole:
+        log(f"Channel {name}: the rows of its {first.runs.groups:,} groups are sorted to stand together.")
+        sort_by_group(path)
+    return Stored(summary, lambda: in_whole_groups(ahead(read(path, schema.names))))
+
+
+class _FirstPass:
+    """What the first pass over a channel sees."""
+
+    def __init__(self) -> None:
+        self._summary = Summary()
+        self.runs = Runs()
+
+    @property
+    def summary(self) -> Summary:
+        """The summary of what was seen."""
+        return replace(self._summary, groups=self.runs.groups or None)
+
+    def over(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """Yield batches again, taking note of them."""
+        for batch in batches:
+            self._summary = self._summary.merge(summarise(batch, self._summary.label))
+            if batch.group is not None:
+                self.runs.add(batch.group)
+            yield batch
 
 
 def summarise(batch: Batch, known: Labels | None = None) -> Summary:
@@ -224,63 +253,3 @@ def _both[T](join: Callable[[T, T], T], one: T | None, other: T | None) -> T | N
     if one is None or other is None:
         return other if one is None else one
     return join(one, other)
-
-
-def _spool(reader: Reader, schema: Schema, path: Path) -> Summary:
-    """Write a channel's rows as an Arrow IPC stream; no file is left without a complete one."""
-    needed = reader.expected_rows() * CELL_BYTES * (len(schema.names) + 1)
-    if needed > MARGIN * shutil.disk_usage(path.parent).free:
-        raise _no_space(path, needed)
-    summary = Summary()
-    writer: pa.ipc.RecordBatchStreamWriter | None = None
-    try:
-        with pa.OSFile(str(path), "wb") as file:
-            for batch in reader.batches(schema):
-                summary = summary.merge(summarise(batch, summary.label))
-                record = _record(batch)
-                writer = writer or pa.ipc.new_stream(file, record.schema)
-                writer.write_batch(record)
-            if writer is not None:
-                writer.close()
-    except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise _no_space(path, needed) from error
-        raise
-    return summary
-
-
-def _spooled(path: Path, schema: Schema) -> Iterator[Batch]:
-    # Plain reads, no mapping: mapped pages count as the process's memory.
-    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as stream:
-        for record in stream:
-            yield _batch(record, schema)
-
-
-def _record(batch: Batch) -> pa.RecordBatch:
-    """Return a batch as one record of the spool: its roles, which the metadata name, then its features."""
-    arrays = {role: getattr(batch, role) for role in ROLES}
-    roles = {role: pa.array(array) for role, array in arrays.items() if array is not None}
-    features = [column.combine_chunks() for column in batch.features.columns]
-    columns = [*roles.values(), *features]
-    fields = [pa.field(str(index), column.type) for index, column in enumerate(columns)]
-    metadata = {"roles": " ".join(roles), "form": type(batch).__name__}
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata))
-
-
-def _batch(record: pa.RecordBatch, schema: Schema) -> Batch:
-    metadata = record.schema.metadata
-    roles = metadata[b"roles"].decode().split()
-    values = {role: record.column(index).to_numpy() for index, role in enumerate(roles)}
-    columns = record.columns[len(roles) :]
-    if metadata[b"form"] == b"Sparse":
-        return Sparse(pa.Table.from_arrays(columns, schema=SPARSE), values.pop("label", None), **values)
-    features = pa.Table.from_arrays(columns, list(schema.names))
-    return Dense(features, values.pop("label", None), **values)
-
-
-def _no_space(path: Path, needed: int) -> PlatformError:
-    free = shutil.disk_usage(path.parent).free
-    return PlatformError(
-        f"the rows of {path.name} need about {readable_bytes(needed)} in {path.parent}, where "
-        f"{readable_bytes(free)} are free: give the job a larger volume (volume_size), or set spool_dir."
-    )

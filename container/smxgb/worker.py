@@ -16,7 +16,7 @@ from smxgb.errors import Mistakes, UserError
 from smxgb.evaluation import Evaluator, evaluation_line
 from smxgb.features import describe_indexing, fitted, settle
 from smxgb.hyperparameters import DEFAULT_OBJECTIVE, booster_params, resolve_constraints
-from smxgb.labels import check_labels
+from smxgb.labels import check_groups, check_labels, ranks
 from smxgb.matrix import build_matrix
 from smxgb.own_metrics import OwnMetrics
 from smxgb.plan import make_plan
@@ -70,6 +70,7 @@ def run(job: Job, place: Place, link: Link) -> None:
         with clock.phase("load"):
             loaded = _load(job, place, scratch)
         classes = check_labels(job.parameters.settings, _labels(loaded))
+        check_groups(job.parameters.settings, {name: kept.summary for name, kept in loaded.channels.items()})
         plan = _plan(job, loaded)
         with clock.phase("matrix"):
             matrices = _matrices(job, place, loaded, plan, scratch)
@@ -169,6 +170,7 @@ def _matrices(job: Job, place: Place, loaded: Loaded, plan: Plan, scratch: Path)
             threads=place.threads,
             max_bin=job.parameters.settings.max_bin,
             cache=scratch / f"{name}-matrix",
+            ranking=ranks(job.parameters.settings),
             reference=matrices.get("train"),
         )
     return matrices

@@ -63,7 +63,7 @@ def test_every_pass_reads_the_same_rows(tmp_path: Path, content_type: ContentTyp
     stored = kept(tmp_path, pa.table(table), content_type, mode, weight="w", group="g")
     for _ in range(3):
         batches = list(stored.batches())
-        assert [batch.rows for batch in batches] == [ROWS, 100]
+        assert sum(batch.rows for batch in batches) == rows
         assert all(batch.features.column_names == ["a"] for batch in batches)
         for role, name in {"label": "y", "weight": "w", "group": "g"}.items():
             assert np.array_equal(np.concatenate([getattr(batch, role) for batch in batches]), table[name])

@@ -5,12 +5,13 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from smxgb.batch import Schema
+from smxgb.batch import SPARSE, Schema
 from smxgb.errors import UserError
 from smxgb.readers.ahead import in_order
 from smxgb.readers.libsvm_lines import Lines, check_libsvm, line_blocks, roles_of
 from smxgb.readers.rows import merged, told
 from smxgb.readers.streams import open_streams
+from smxgb.readers.taken import taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from smxgb.channels import Channel
     from smxgb.job import DataSettings
     from smxgb.readers.libsvm_lines import Block
-    from smxgb.readers.rows import Part
 
 
 class LibsvmReader:
@@ -53,8 +53,9 @@ class LibsvmReader:
         """Yield all rows; indices are those of the files."""
         blocks = self._begin()
         self._begun = None
-        parts = told(self._parts(blocks), self._channel, self._roles)
-        return merged(parts, self._roles, None)
+        roles = self._lines.all_roles
+        parts = in_order(self._lines.part, blocks, self._threads)
+        return merged(told(parts, self._channel, [*roles, *SPARSE.names]), roles, None)
 
     def _begin(self) -> Iterator[tuple[str, Block]]:
         """Return the blocks of all files, of which the first has been looked at."""
@@ -65,7 +66,8 @@ class LibsvmReader:
                 raise UserError(f"channel {self._channel.name}: none of its files holds a line.")
             source, block = first
             check_libsvm(block.data, source)
-            self._roles = roles_of(block.data)
+            roles = roles_of(block.data)
+            self._lines = Lines(roles, self._settings, taken(self._settings, roles, source))
             self._line_bytes = len(block.data) / max(1, block.data.count(b"\n"))
             self._begun = chain([first], blocks)
         return self._begun
@@ -74,8 +76,3 @@ class LibsvmReader:
         for stream in open_streams(self._channel):
             for block in line_blocks(stream):
                 yield stream.source, block
-
-    def _parts(self, blocks: Iterator[tuple[str, Block]]) -> Iterator[Part]:
-        """Yield the parsed blocks in order, a bounded number of them being in work."""
-        lines = Lines(self._roles, self._settings)
-        return in_order(lines.part, blocks, self._threads)

@@ -19,6 +19,7 @@ from smxgb.batch import SPARSE
 from smxgb.errors import UserError
 from smxgb.readers.csr import ascending
 from smxgb.readers.rows import Part, clean, row_type
+from smxgb.readers.taken import from_sparse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from smxgb.batch import Role
     from smxgb.job import DataSettings
     from smxgb.readers.streams import Stream
+    from smxgb.readers.taken import Taken
 
     type Ints = npt.NDArray[np.int32]
 
@@ -125,10 +127,16 @@ def roles_of(data: bytes) -> tuple[Role, ...]:
 
 @dataclass(frozen=True)
 class Lines:
-    """Turns blocks of lines into clean rows with `roles`."""
+    """Turns blocks of lines into clean rows; the lines have `roles`, `taking` says what else becomes one."""
 
     roles: tuple[Role, ...]
     settings: DataSettings
+    taking: Taken
+
+    @property
+    def all_roles(self) -> tuple[Role, ...]:
+        """The roles of the clean rows."""
+        return (*self.roles, *(role for role, _ in self.taking.roles))
 
     def part(self, source: str, block: Block) -> Part:
         """Return the block's rows. Raises UserError with the first mistakes in the block."""
@@ -136,10 +144,12 @@ class Lines:
             rows = self._rows(block.data)
         except _Unreadable:
             raise UserError(*self._complaints(source, block)) from None
-        part, faults = clean(rows, self.roles, self.settings)
+        if self.taking:
+            rows = from_sparse(rows, self.taking)
+        part, faults = clean(rows, self.all_roles, self.settings)
         if faults:
             numbers, lines = _numbered(block)
-            columns = [*self.roles, "the indices", "the values"]
+            columns = [*self.all_roles, "the indices", "the values"]
             raise UserError(
                 *(
                     fault.text(

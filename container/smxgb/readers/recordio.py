@@ -17,6 +17,7 @@ from smxgb.readers.framing import HEADER, LENGTH_BITS, MAGIC, cut_off, parse_hea
 from smxgb.readers.records import Rows, read_records
 from smxgb.readers.rows import Part, clean, merged, row_type, told
 from smxgb.readers.streams import open_streams
+from smxgb.readers.taken import Taken, from_dense, from_sparse, taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,10 +48,15 @@ class _Form:
 
     width: int | None
     weighted: bool
+    taking: Taken
+
+    @property
+    def own_roles(self) -> tuple[Role, ...]:
+        return ("label", "weight") if self.weighted else ("label",)
 
     @property
     def roles(self) -> tuple[Role, ...]:
-        return ("label", "weight") if self.weighted else ("label",)
+        return (*self.own_roles, *(role for role, _ in self.taking.roles))
 
 
 class RecordioReader:
@@ -99,7 +105,9 @@ class RecordioReader:
                 raise UserError(f"channel {self._channel.name}: none of its files holds a record.")
             rows = read_records(first.records[:1], first.source, first.first)
             dense = len(rows.values) > 0 and not len(rows.keys)
-            self._form = _Form(len(rows.values) if dense else None, rows.weight is not None)
+            weighted = rows.weight is not None
+            taking = taken(self._settings, ("label", "weight") if weighted else ("label",), first.source)
+            self._form = _Form(len(rows.values) if dense else None, weighted, taking)
             self._record_bytes = sum(map(len, first.records)) / len(first.records) + HEADER.size
             self._begun = chain([first], blocks)
         return self._begun
@@ -116,8 +124,12 @@ class RecordioReader:
             features = [pa.array(column) for column in columns]
             fields = [pa.field(f"f{index}", pa.float32()) for index in range(form.width)]
         data = pa.RecordBatch.from_arrays(
-            [*roles, *features], schema=pa.schema([*row_type(form.roles), *fields])
+            [*roles, *features], schema=pa.schema([*row_type(form.own_roles), *fields])
         )
+        if form.taking and form.width is None:
+            data = from_sparse(data, form.taking)
+        elif form.taking and form.width is not None:
+            data = from_dense(data, form.taking, form.width, block.source)
         part, faults = clean(data, form.roles, self._settings)
         if faults:
             raise UserError(
