@@ -1,8 +1,7 @@
-"""Features that a setting takes for something else, in formats whose columns have no names: libsvm and
-RecordIO.
+"""Features that a setting takes for something else, in formats without column names: libsvm and RecordIO.
 
-Such a feature keeps its place, so that what is to be predicted later has the indices of the files; it is
-missing in every row.
+Such a feature keeps its place, so that what is to be predicted later has the indices of the files; it is missing
+in every row.
 """
 
 from __future__ import annotations
@@ -84,8 +83,10 @@ def from_sparse(data: pa.RecordBatch, taking: Taken) -> pa.RecordBatch:
     left = ~np.isin(flat_indices, taking.indices)
     offsets = np.zeros(data.num_rows + 1, np.int32)
     np.cumsum(np.bincount(rows[left], minlength=data.num_rows), out=offsets[1:])
-    for flat in (flat_indices, flat_values):
-        arrays.append(pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat[left])))
+    arrays += [
+        pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat[left]))
+        for flat in (flat_indices, flat_values)
+    ]
     fields = [*others.schema, *row_type(tuple(role for role, _ in taking.roles)), *SPARSE]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
