@@ -7,6 +7,7 @@ raised is a fault of ours and becomes an `AlgorithmError` at the one boundary, `
 from __future__ import annotations
 
 import errno
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
 
 FAILURE_LIMIT = 1023
 """Bytes of a failure file. SageMaker shows the first 1,024 characters of it as FailureReason."""
+
+_DISK_CURES = {
+    errno.EIO: "the disk or the network behind it failed; start the job again",
+    errno.EROFS: "mount it so that it can be written",
+}
 
 
 class JobError(Exception):
@@ -113,8 +119,14 @@ def as_job_error(error: BaseException) -> JobError:
     if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
         place = f" while writing {error.filename}" if error.filename else ""
         return PlatformError(f"the disk is full{place}: give the job a larger volume (volume_size).")
-    if isinstance(error, OSError) and error.errno in {errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM}:
-        return PlatformError(f"{error.strerror}: {error.filename or 'unknown file'}.")
+    if isinstance(error, OSError) and error.errno in {errno.EACCES, errno.EPERM}:
+        return PlatformError(
+            f"{error.filename or 'a file'}: permission denied to the user that the container runs as "
+            f"(uid {os.geteuid()}): change the owner or mode on the host, or run the container as another "
+            "user."
+        )
+    if isinstance(error, OSError) and error.errno in {errno.EIO, errno.EROFS}:
+        return PlatformError(f"{error.filename or 'a file'}: {error.strerror}: {_DISK_CURES[error.errno]}.")
     text = " ".join(str(error).split())
     return AlgorithmError(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 

@@ -1,111 +1,92 @@
-"""Groups: the rows of one query, which ranking compares with each other, kept together.
-
-XGBoost takes rows of one group for two groups if they come in two batches, or if rows of another stand
-between them.
-"""
+"""Groups: the queries of a ranking job, each a run of neighbouring rows."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from smxgb.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from smxgb.batch import Batch, FloatArray, GroupArray, Role
+    import numpy.typing as npt
 
-ROLES: tuple[Role, ...] = ("label", "weight", "group", "lower", "upper")
+    from smxgb.batch import Batch, FloatArray, GroupArray
+
+    type Sizes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The groups of a channel in the order of its rows: how many rows each has, and its weight if it has one.
+
+    XGBoost weighs whole groups, not their rows.
+    """
+
+    sizes: Sizes
+    weights: FloatArray | None
 
 
 class Runs:
-    """The runs of rows with the same group that were seen so far, in order."""
+    """Collects the groups of a channel while its batches go by; a group may go on in the next batch."""
 
     def __init__(self) -> None:
-        self._runs: list[GroupArray] = []
+        self._ids: list[GroupArray] = []
+        self._sizes: list[Sizes] = []
+        self._lightest: list[FloatArray] = []
+        self._heaviest: list[FloatArray] = []
 
-    def add(self, group: GroupArray) -> None:
-        """Take in the groups of the next rows."""
-        if len(group):
-            self._runs.append(group[starts(group)])
+    def watch(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """Yield `batches`, taking in the groups of their rows."""
+        for batch in batches:
+            if batch.group is not None and batch.rows:
+                self._take(batch.group, batch.weight)
+            yield batch
 
-    @property
-    def groups(self) -> int:
-        """The number of different groups."""
-        return len(np.unique(self._all)) if self._runs else 0
+    def _take(self, group: GroupArray, weight: FloatArray | None) -> None:
+        starts = _starts(group)
+        self._ids.append(group[starts])
+        self._sizes.append(np.diff(starts, append=len(group)))
+        if weight is not None:
+            self._lightest.append(np.minimum.reduceat(weight, starts))
+            self._heaviest.append(np.maximum.reduceat(weight, starts))
 
     @property
     def are_whole(self) -> bool:
-        """Whether no group comes again after another."""
-        return not self._runs or len(self._all) == self.groups
+        """Whether the rows of each group stand together: XGBoost would take others for several groups."""
+        if not self._ids:
+            return True
+        ids = np.concatenate(self._ids)
+        ids = ids[_starts(ids)]
+        return len(np.unique(ids)) == len(ids)
 
-    @property
-    def _all(self) -> GroupArray:
-        runs = np.concatenate(self._runs)
-        return runs[starts(runs)]
+    def groups(self, channel: str) -> Groups | None:
+        """Return the groups of the batches that went by, None if their rows have none; they must be whole.
 
-
-def starts(group: GroupArray) -> GroupArray:
-    """Return the positions at which another group begins than that of the row before."""
-    return np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])) if len(group) else group
-
-
-def in_whole_groups(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """Yield batches again, cut so that no group spans two of them."""
-    held: list[Batch] = []
-    for batch in batches:
-        if batch.group is None or not batch.rows:
-            yield batch
-            continue
-        last = int(starts(batch.group)[-1])
-        if last:
-            yield joined([*held, sliced(batch, 0, last)])
-            held = []
-        elif held and held[-1].group is not None and held[-1].group[-1] != batch.group[0]:
-            yield joined(held)
-            held = []
-        held.append(sliced(batch, last, batch.rows))
-    if held:
-        yield joined(held)
+        Raises UserError if the rows of a group do not weigh the same.
+        """
+        if not self._ids:
+            return None
+        ids = np.concatenate(self._ids)
+        starts = _starts(ids)
+        ids, sizes = ids[starts], np.add.reduceat(np.concatenate(self._sizes), starts)
+        if not self._lightest:
+            return Groups(sizes, None)
+        lightest = np.minimum.reduceat(np.concatenate(self._lightest), starts)
+        heaviest = np.maximum.reduceat(np.concatenate(self._heaviest), starts)
+        uneven = np.flatnonzero(lightest != heaviest)
+        if len(uneven):
+            first = uneven[0]
+            raise UserError(
+                f"channel {channel}: the rows of group {ids[first]} have weights from {lightest[first]:g} to "
+                f"{heaviest[first]:g}. XGBoost weighs whole groups: give all rows of a group the same weight."
+            )
+        return Groups(sizes, lightest)
 
 
-def sliced(batch: Batch, start: int, stop: int) -> Batch:
-    """Return some rows of a batch."""
-    values: dict[str, Any] = {
-        role: array[start:stop] for role in ROLES if (array := getattr(batch, role)) is not None
-    }
-    return replace(batch, features=batch.features.slice(start, stop - start), dropped=0, **values)
-
-
-def joined(batches: list[Batch]) -> Batch:
-    """Return the rows of several batches as one."""
-    if len(batches) == 1:
-        return batches[0]
-    values: dict[str, Any] = {
-        role: np.concatenate([getattr(batch, role) for batch in batches])
-        for role in ROLES
-        if getattr(batches[0], role) is not None
-    }
-    features = pa.concat_tables([batch.features for batch in batches]).combine_chunks()
-    return replace(batches[0], features=features, **values)
-
-
-def group_weights(group: GroupArray, weight: FloatArray) -> FloatArray:
-    """Return the weight of each group of whole groups, since ranking weighs no single rows.
-
-    Raises UserError if the rows of a group differ in weight.
-    """
-    found = starts(group)
-    repeated = np.repeat(weight[found], np.diff(found, append=len(group)))
-    if (repeated != weight).any():
-        row = int(np.argmax(repeated != weight))
-        raise UserError(
-            f"the rows of group {group[row]} have the weights {repeated[row]:g} and {weight[row]:g}: ranking "
-            "weighs "
-            "groups, so give all rows of a group the same weight."
-        )
-    return weight[found]
+def _starts(ids: GroupArray) -> npt.NDArray[np.intp]:
+    """Return where runs of one value begin."""
+    return np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from smxgb.channels import find_channels
 from smxgb.environment import Paths, read_hosts, read_json, read_machine
 from smxgb.errors import Mistakes
-from smxgb.hyperparameters import ColumnRef, parse
+from smxgb.hyperparameters import DEFAULT_OBJECTIVE, ColumnRef, parse
+from smxgb.metrics import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -129,6 +130,7 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     _refuse_what_comes_later(parameters, hosts, mistakes)
     if channels.validation is None:
         _need_validation(settings, mistakes)
+    _need_groups(settings, channels, mistakes)
     mistakes.raise_any()
     notes = [*parameters.notes, *channels.notes]
     if checkpoints:
@@ -166,8 +168,7 @@ def _choose_device(settings: Hyperparameters, machine: Machine, mistakes: Mistak
         if not machine.gpus:
             mistakes.add(
                 "device='cuda' (or tree_method='gpu_hist', gpu_id, n_gpus) needs a GPU and this host has "
-                "none: "
-                "use an instance with a GPU, or device=cpu."
+                "none: use an instance with a GPU, or set device=cpu."
             )
         return Choice("cuda", "as asked for")
     return Choice("cuda", "a GPU is there") if machine.gpus else Choice("cpu", "no GPU is there")
@@ -192,6 +193,17 @@ def _refuse_what_comes_later(parameters: Parsed, hosts: Hosts, mistakes: Mistake
             "sagemaker_program (a training script, entry_point) is not supported yet: leave out entry_point "
             "to use "
             "the built-in training."
+        )
+
+
+def _need_groups(settings: Hyperparameters, channels: Channels, mistakes: Mistakes) -> None:
+    objective = settings.objective or DEFAULT_OBJECTIVE
+    # XGBoost would take all rows of such a table for one query.
+    tables = {channel.content_type for channel in channels} & {"csv", "parquet"}
+    if kind_of(objective) == "ranking" and settings.group_column is None and tables:
+        mistakes.add(
+            f"objective={objective} needs group_column: the name or index of the column that says to which "
+            "query a row belongs."
         )
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import select
 import signal
 import sys
 import time
+import warnings
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -29,6 +31,9 @@ type OnRound = Callable[[int, int], None]
 """Called after each round with its number, counted from 0, and the most rounds there will be."""
 type PhaseName = Literal["load", "matrix", "train", "save"]
 
+_STAMP = re.compile(r"\[[0-9:]+\] WARNING: \S+?:[0-9]+: ")
+"""How the warnings of XGBoost's native code begin."""
+
 
 def log(text: str) -> None:
     """Write one line to standard output, at once. A log that nobody takes any more does not end the job."""
@@ -38,6 +43,32 @@ def log(text: str) -> None:
 def log_error(text: str) -> None:
     """Write one line to standard error, in the same way."""
     _write(text, sys.stderr)
+
+
+def warnings_as_lines() -> None:
+    """Make every warning one line of the log, each text once; XGBoost's by its name.
+
+    Python would show them with the file and line that they passed through, and XGBoost's anew each time, for
+    they begin with the time of day.
+    """
+    said: set[str] = set()
+
+    def show(  # noqa: PLR0917 - Python calls it so
+        message: Warning | str,
+        category: type[Warning],  # noqa: ARG001
+        filename: str,
+        lineno: int,  # noqa: ARG001
+        file: TextIO | None = None,  # noqa: ARG001
+        line: str | None = None,
+    ) -> None:
+        text = " ".join(_STAMP.sub("", str(message)).split())
+        stamped = _STAMP.match(str(message)) or "xgboost" in Path(filename).parts
+        line = f"XGBoost: {text}" if stamped else f"Warning: {text}"
+        if line not in said:
+            said.add(line)
+            log(line)
+
+    warnings.showwarning = show
 
 
 def readable_bytes(count: int) -> str:

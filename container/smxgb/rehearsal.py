@@ -47,10 +47,11 @@ def rehearse(job: Job) -> None:
         if schema is None:
             break
     if schema is not None:
+        if schema.names:  # else how many there are is known when all rows are read
+            with mistakes.collect():
+                resolve_constraints(job.parameters.settings, schema.names)
         with mistakes.collect():
-            resolve_constraints(job.parameters.settings, schema.names)
-        with mistakes.collect():
-            check_labels(job.parameters.settings, labels)
+            check_labels(job.parameters, labels, sum(shape.rows for shape in shapes.values()))
         with mistakes.collect():
             plan = make_plan(job.parameters, shapes, memory_available())
             log(plan.describe())

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from smxgb.batch import CELL_BYTES, Dense, Sparse
-from smxgb.groups import Runs, in_whole_groups
+from smxgb.groups import Runs
 from smxgb.progress import log
 from smxgb.readers.ahead import ahead
 from smxgb.readers.categories import used
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from smxgb.batch import Batch, FloatArray, Schema
+    from smxgb.groups import Groups
     from smxgb.readers import Reader
 
 DISTINCT = 20
@@ -80,7 +81,6 @@ class Summary:
     feature cells with a value, None if the pass read no features. `weights` is the sum of the weights, None
     if the rows have none. `columns` is the number of features of dense rows, `extent` that of sparse ones;
     each is None if there are no such rows. `categories` has those that occur, by the name of their feature.
-    `groups` counts the groups, None if rows have none; of rows that are in one place.
     """
 
     rows: int = 0
@@ -91,7 +91,6 @@ class Summary:
     columns: int | None = None
     extent: Extent | None = None
     categories: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    groups: int | None = None
 
     def shape(self, columns: int) -> Shape:
         """Return the shape of the rows that were seen, with so many feature columns."""
@@ -113,8 +112,20 @@ class Summary:
                 name: self.categories.get(name, frozenset()) | other.categories.get(name, frozenset())
                 for name in {**self.categories, **other.categories}
             },
-            _both(int.__add__, self.groups, other.groups),
         )
+
+
+def no_rows(channel: str, summary: Summary) -> str:
+    """Return the mistake of a channel without rows, by why it has none."""
+    if summary.dropped:
+        return (
+            f"channel {channel}: all {summary.dropped:,} rows were left out, for none has a number as its "
+            "label (invalid_label=drop): check label_column."
+        )
+    return (
+        f"channel {channel} has no rows, its files hold column names at most: check its S3 address and what "
+        "wrote the files."
+    )
 
 
 @dataclass(frozen=True)
@@ -132,10 +143,14 @@ class Shape:
 
 @dataclass(frozen=True)
 class Stored:
-    """A channel whose rows can be read any number of times: `batches()` begins a pass."""
+    """A channel whose rows can be read any number of times: `batches()` begins a pass.
+
+    `groups` is None where the rows have none.
+    """
 
     summary: Summary
     batches: Callable[[], Iterator[Batch]]
+    groups: Groups | None = None
 
     @property
     def rows(self) -> int:
@@ -160,37 +175,34 @@ def keep(reader: Reader, schema: Schema, folder: Path, name: str) -> Stored:
             pass
         summary = replace(first.summary, columns=len(schema.names), present=None)
         if first.runs.are_whole:
-            return Stored(summary, lambda: in_whole_groups(reader.batches(schema)))
+            return Stored(summary, lambda: reader.batches(schema), first.runs.groups(name))
         write(reader.batches(schema), path, needed)
     else:
         write(first.over(reader.batches(schema)), path, needed)
         summary = first.summary
     if not summary.rows:
         return Stored(summary, lambda: iter(()))
-    if not first.runs.are_whole:
-        log(f"Channel {name}: the rows of its {first.runs.groups:,} groups are sorted to stand together.")
+    runs = first.runs
+    if not runs.are_whole:
+        log(f"Channel {name}: its rows are sorted, so that those of a group stand together.")
         sort_by_group(path)
-    return Stored(summary, lambda: in_whole_groups(ahead(read(path, schema.names))))
+        runs = Runs()
+        for _ in runs.watch(read(path, schema.names)):
+            pass
+    return Stored(summary, lambda: ahead(read(path, schema.names)), runs.groups(name))
 
 
 class _FirstPass:
     """What the first pass over a channel sees."""
 
     def __init__(self) -> None:
-        self._summary = Summary()
+        self.summary = Summary()
         self.runs = Runs()
-
-    @property
-    def summary(self) -> Summary:
-        """The summary of what was seen."""
-        return replace(self._summary, groups=self.runs.groups or None)
 
     def over(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """Yield batches again, taking note of them."""
-        for batch in batches:
-            self._summary = self._summary.merge(summarise(batch, self._summary.label))
-            if batch.group is not None:
-                self.runs.add(batch.group)
+        for batch in self.runs.watch(batches):
+            self.summary = self.summary.merge(summarise(batch, self.summary.label))
             yield batch
 
 

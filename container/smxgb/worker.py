@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smxgb import logbook
-from smxgb.artifacts import publish_model, stage_model, write_importance, write_report
+from smxgb.artifacts import prepare_folders, publish_model, stage_model, write_importance, write_report
 from smxgb.boosting import EarlyStopping, Recipe, boost
 from smxgb.environment import free_bytes, memory_available
 from smxgb.errors import Mistakes, UserError
 from smxgb.evaluation import Evaluator, evaluation_line
 from smxgb.features import describe_indexing, fitted, settle
 from smxgb.hyperparameters import DEFAULT_OBJECTIVE, booster_params, resolve_constraints
-from smxgb.labels import check_groups, check_labels, ranks
+from smxgb.labels import check_groups, check_labels
 from smxgb.matrix import build_matrix
 from smxgb.own_metrics import OwnMetrics
 from smxgb.plan import make_plan
 from smxgb.progress import PhaseClock, RoundClock, log
 from smxgb.readers import open_reader
-from smxgb.store import keep
+from smxgb.store import keep, no_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import xgboost as xgb
 
     from smxgb.batch import Schema
+    from smxgb.boosting import Trained
     from smxgb.channels import ContentType
     from smxgb.evaluation import Values
     from smxgb.job import Device, Job
@@ -65,23 +66,12 @@ def run(job: Job, place: Place, link: Link) -> None:
     """
     for line in logbook.start_block(job):
         log(line)
+    prepare_folders(job.paths)
     clock = PhaseClock(link)
     with _scratch_folder(job, link) as scratch:
         with clock.phase("load"):
             loaded = _load(job, place, scratch)
-        classes = check_labels(job.parameters.settings, _labels(loaded))
-        check_groups(job.parameters.settings, {name: kept.summary for name, kept in loaded.channels.items()})
-        plan = _plan(job, loaded)
-        with clock.phase("matrix"):
-            matrices = _matrices(job, place, loaded, plan, scratch)
-        with clock.phase("train"):
-            evaluator = _evaluator(job, loaded, classes, matrices)
-            trained = boost(
-                _recipe(job, place, loaded.schema, classes),
-                matrices["train"],
-                evaluator,
-                _after_round(job, link),
-            )
+        trained = _train(job, place, loaded, scratch=scratch, clock=clock, link=link)
         with clock.phase("save"):
             write_importance(
                 trained.booster,
@@ -97,12 +87,31 @@ def run(job: Job, place: Place, link: Link) -> None:
     link.succeeded(logbook.closing_line(trained, path))
 
 
+def _train(
+    job: Job, place: Place, loaded: Loaded, *, scratch: Path, clock: PhaseClock, link: Link
+) -> Trained:
+    """Build the matrices and train on them; they end with this call, before their files in `scratch` do."""
+    classes = check_labels(job.parameters, _labels(loaded), loaded.channels["train"].rows)
+    check_groups(job.parameters, loaded.channels)
+    plan = _plan(job, loaded)
+    with clock.phase("matrix"):
+        matrices = _matrices(job, place, loaded, plan, scratch)
+    with clock.phase("train"):
+        evaluator = _evaluator(job, loaded, classes, matrices)
+        recipe = _recipe(job, place, loaded.schema, classes)
+        return boost(recipe, matrices["train"], evaluator, _after_round(job, link))
+
+
 @contextmanager
 def _scratch_folder(job: Job, link: Link) -> Iterator[Path]:
     """Make a folder for what does not stay in memory, on the volume with most room; remove it after."""
     chosen = job.parameters.settings.spool_dir
     places = [Path(chosen)] if chosen else [Path(tempfile.gettempdir()), job.paths.base]
     place = max((place for place in places if _writable(place)), key=free_bytes, default=places[0])
+    if chosen and not _writable(place):
+        raise UserError(
+            f"spool_dir={chosen!r} is no folder that can be written: give one that exists, or leave it out."
+        )
     with tempfile.TemporaryDirectory(prefix="smxgb-", dir=place, ignore_cleanup_errors=True) as folder:
         link.scratch(Path(folder))
         yield Path(folder)
@@ -117,22 +126,22 @@ def _writable(folder: Path) -> bool:
 
 
 def _load(job: Job, place: Place, scratch: Path) -> Loaded:
+    first = open_reader(job.channels.train, job.data, threads=place.threads, like=None)
+    schema = first.schema()
     mistakes = Mistakes()
     channels: dict[str, Stored] = {}
-    schema: Schema | None = None
     for channel in job.channels:
         with mistakes.collect():
-            reader = open_reader(channel, job.data, threads=place.threads, like=schema)
-            own = reader.schema()
-            schema = schema or own
-            channels[channel.name] = keep(reader, own, scratch, channel.name)
-        if schema is None:
-            break
+            reader = (
+                first
+                if channel is job.channels.train
+                else open_reader(channel, job.data, threads=place.threads, like=schema)
+            )
+            kept = keep(reader, reader.schema(), scratch, channel.name)
+            channels[channel.name] = kept
+            if not kept.rows:
+                mistakes.add(no_rows(channel.name, kept.summary))
     mistakes.raise_any()
-    if schema is None or not channels["train"].rows:
-        raise UserError(
-            "the train channel holds no rows: check its S3 address, and invalid_label if that is 'drop'."
-        )
     types: dict[str, ContentType] = {channel.name: channel.content_type for channel in job.channels}
     summaries = {name: kept.summary for name, kept in channels.items()}
     schema = settle(schema, summaries, types, job.data.indexing)
@@ -170,7 +179,6 @@ def _matrices(job: Job, place: Place, loaded: Loaded, plan: Plan, scratch: Path)
             threads=place.threads,
             max_bin=job.parameters.settings.max_bin,
             cache=scratch / f"{name}-matrix",
-            ranking=ranks(job.parameters.settings),
             reference=matrices.get("train"),
         )
     return matrices

@@ -107,7 +107,14 @@ def test_only_user_errors_are_collected() -> None:
             OSError(errno.ENOSPC, "No space left", "/volume/a"),
             "PlatformError: the disk is full while writing /volume/a: ",
         ),
-        (OSError(errno.EACCES, "Permission denied", "/a"), "PlatformError: Permission denied: /a."),
+        (
+            OSError(errno.EACCES, "Permission denied", "/a"),
+            "PlatformError: /a: permission denied to the user that ",
+        ),
+        (
+            OSError(errno.EROFS, "Read-only file system", "/a"),
+            "PlatformError: /a: Read-only file system: mount it so ",
+        ),
         (KeyError("a\nb"), "AlgorithmError: KeyError: "),
         (AssertionError(), "AlgorithmError: AssertionError"),
     ],

@@ -1,7 +1,7 @@
 """Features that a setting takes for something else, in formats without column names: libsvm and RecordIO.
 
-Such a feature keeps its place, so that what is to be predicted later has the indices of the files; it is missing
-in every row.
+Such a feature keeps its place, so that what is to be predicted later has the indices of the files; it is
+missing in every row.
 """
 
 from __future__ import annotations

@@ -25,7 +25,9 @@ ENCODE = (
     " A missing value is an empty cell, NA, NaN, null, None or N/A. Encode other text as numbers, name its "
     "column in categorical_columns, or leave it out with drop_columns."
 )
-LABEL_CURE = " Mend these rows, or leave them out with invalid_label=drop."
+LABEL_CURE = (
+    " Mend these rows, leave them out with invalid_label=drop, or name another column with label_column."
+)
 SAME = "Every file of every channel needs the same columns, in any order."
 
 
