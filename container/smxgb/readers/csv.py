@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
 from smxgb.progress import log
-from smxgb.readers.ahead import in_order
+from smxgb.readers.ahead import begun, in_order
 from smxgb.readers.columns import aligned, assigned, chosen, schema_of, unweighted
 from smxgb.readers.csv_blocks import Block, block_size, line_end, read_blocks
 from smxgb.readers.csv_cells import Cells
@@ -85,7 +84,7 @@ class CsvReader:
             header = "a" if head.names else "no"
             log(f"{source}: delimiter {delimiter!r}, {header} header, {head.width} columns.")
             lines = max(1, first.data.count(line_end(first.data)))
-            self._begun = chain([stream], streams)
+            self._begun = begun(stream, streams)
             return _Start(delimiter, source, layout, len(first.data) / lines)
         raise UserError(f"channel {self._channel.name}: none of its files holds a record.")
 

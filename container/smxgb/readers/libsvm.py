@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from smxgb.batch import SPARSE, Schema
 from smxgb.errors import UserError
-from smxgb.readers.ahead import in_order
+from smxgb.readers.ahead import begun, in_order
 from smxgb.readers.libsvm_lines import Lines, check_libsvm, line_blocks, roles_of
 from smxgb.readers.rows import merged, told
 from smxgb.readers.streams import open_streams
@@ -61,15 +60,16 @@ class LibsvmReader:
         """Return the blocks of all files, of which the first has been looked at."""
         if self._begun is None:
             blocks = self._blocks()
-            first = next(blocks, None)
-            if first is None:
-                raise UserError(f"channel {self._channel.name}: none of its files holds a line.")
-            source, block = first
-            check_libsvm(block.data, source)
-            roles = roles_of(block.data)
+            for source, block in blocks:
+                check_libsvm(block.data, source)
+                roles = roles_of(block.data)
+                if roles is not None:
+                    break
+            else:
+                raise UserError(f"channel {self._channel.name}: none of its files holds a row.")
             self._lines = Lines(roles, self._settings, taken(self._settings, roles, source))
             self._line_bytes = len(block.data) / max(1, block.data.count(b"\n"))
-            self._begun = chain([first], blocks)
+            self._begun = begun((source, block), blocks)
         return self._begun
 
     def _blocks(self) -> Iterator[tuple[str, Block]]:

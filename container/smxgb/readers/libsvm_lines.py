@@ -114,11 +114,13 @@ def check_libsvm(data: bytes, source: str) -> None:
         )
 
 
-def roles_of(data: bytes) -> tuple[Role, ...]:
-    """Return what the first line of a file holds beside its features."""
-    tokens = next((line.split() for line in _lines(data) if line.strip()), [])
+def roles_of(data: bytes) -> tuple[Role, ...] | None:
+    """Return what the first line that is a row holds beside its features; None if there is no such line."""
+    tokens = next((line.split() for line in _lines(data) if line.strip()), None)
+    if tokens is None:
+        return None
     roles: list[Role] = ["label"]
-    if tokens and b":" in tokens[0]:
+    if b":" in tokens[0]:
         roles.append("weight")
     if len(tokens) > 1 and tokens[1].startswith(b"qid:"):
         roles.append("group")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import chain
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from smxgb.batch import SPARSE, Role, Schema, Sparse
 from smxgb.errors import UserError
-from smxgb.readers.ahead import in_order
+from smxgb.readers.ahead import begun, in_order
 from smxgb.readers.csr import ascending
 from smxgb.readers.framing import HEADER, LENGTH_BITS, MAGIC, cut_off, parse_header
 from smxgb.readers.records import Rows, read_records
@@ -71,7 +71,7 @@ class RecordioReader:
         self._settings = settings
         self._threads = threads
         self._like = like
-        self._begun: Iterator[Block] | None = None
+        self._begun: Iterator[tuple[Block]] | None = None
         self._width = 0
 
     def schema(self) -> Schema:
@@ -91,26 +91,31 @@ class RecordioReader:
         form = self._form
         names = None if form.width is None else schema.names
         columns = [*form.roles, *(["the values"] if names is None else names)]
-        work = ((form, block) for block in blocks)
-        parts = told(in_order(self._part, work, self._threads), self._channel, columns)
+        parts = told(in_order(partial(self._part, form), blocks, self._threads), self._channel, columns)
         for batch in merged(parts, form.roles, names):
             yield replace(batch, width=self._width) if isinstance(batch, Sparse) else batch
 
-    def _begin(self) -> Iterator[Block]:
+    def _begin(self) -> Iterator[tuple[Block]]:
         """Return the blocks of all files, of which the first has been looked at."""
         if self._begun is None:
-            blocks = chain.from_iterable(map(read_blocks, open_streams(self._channel)))
+            blocks = self._blocks()
             first = next(blocks, None)
             if first is None:
                 raise UserError(f"channel {self._channel.name}: none of its files holds a record.")
-            rows = read_records(first.records[:1], first.source, first.first)
+            (block,) = first
+            rows = read_records(block.records[:1], block.source, block.first)
             dense = len(rows.values) > 0 and not len(rows.keys)
             weighted = rows.weight is not None
-            taking = taken(self._settings, ("label", "weight") if weighted else ("label",), first.source)
+            taking = taken(self._settings, ("label", "weight") if weighted else ("label",), block.source)
             self._form = _Form(len(rows.values) if dense else None, weighted, taking)
-            self._record_bytes = sum(map(len, first.records)) / len(first.records) + HEADER.size
-            self._begun = chain([first], blocks)
+            self._record_bytes = sum(map(len, block.records)) / len(block.records) + HEADER.size
+            self._begun = begun(first, blocks)
         return self._begun
+
+    def _blocks(self) -> Iterator[tuple[Block]]:
+        for stream in open_streams(self._channel):
+            for block in read_blocks(stream):
+                yield (block,)
 
     def _part(self, form: _Form, block: Block) -> Part:
         rows = read_records(block.records, block.source, block.first)

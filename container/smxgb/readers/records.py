@@ -105,7 +105,8 @@ def _tensor(entry: Any, kind: str, rows: int) -> Any:
     if [name for name in TENSORS if entry.value.HasField(name)] != [kind]:
         raise _Uneven
     tensor = getattr(entry.value, kind)
-    if len(UnknownFieldSet(tensor)):  # numbers that are not packed, as another writer may have them
+    # Bytes, or numbers that are not packed, as another writer may have them.
+    if len(UnknownFieldSet(entry.value)) or len(UnknownFieldSet(tensor)):
         raise _Uneven
     return tensor
 
@@ -188,7 +189,7 @@ def _one_by_one(records: Sequence[bytes], source: str, first: int) -> Rows:
 def _only(values: Any, key: str, place: str, part: str) -> Any:
     """Return the tensor of numbers under a key of a record's map."""
     if key not in values:
-        found = f"only {', '.join(sorted(values))}" if values else "nothing"
+        found = f"only {', '.join(sorted(map(str, values)))}" if values else "nothing"
         raise UserError(f"{place}: its {part} hold {found}, and {key!r} is needed.")
     kind = values[key].WhichOneof("value")
     if kind not in TENSORS:

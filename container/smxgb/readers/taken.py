@@ -53,6 +53,7 @@ def taken(settings: DataSettings, roles: tuple[Role, ...], source: str) -> Taken
             continue
         if role in roles:
             mistakes.add(f"{setting}={ref}: the rows of {source} have a {role} of their own: leave it out.")
+            continue
         with mistakes.collect():
             found.append((role, _index(setting, ref, source)))
     dropped = []
@@ -110,8 +111,6 @@ def from_dense(data: pa.RecordBatch, taking: Taken, width: int, source: str) -> 
 
 
 def _index(setting: str, ref: object, source: str) -> int:
-    if setting == SETTINGS["label"]:
-        raise UserError(f"{setting}={ref}: {source} has its labels apart from its features: leave it out.")
     if not isinstance(ref, int) or ref < 0:
         raise UserError(f"{setting}={ref}: {source} has no names: give a feature's index as it stands there.")
     return ref
