@@ -94,6 +94,8 @@ def check_groups(parameters: Parsed, channels: Mapping[str, Stored]) -> None:
     ranks = kind_of(objective) == "ranking"
     mistakes = Mistakes()
     for name, stored in channels.items():
+        if not stored.rows:
+            continue
         if ranks and stored.groups is None:
             mistakes.add(
                 f"channel {name} has no groups, whose rows objective={objective} ranks: write qid: behind "

@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from smxgb.batch import Schema
 from smxgb.environment import memory_available
 from smxgb.errors import Mistakes
-from smxgb.hyperparameters import resolve_constraints
-from smxgb.labels import check_labels
+from smxgb.examination import examine
 from smxgb.logbook import start_block
-from smxgb.plan import make_plan
 from smxgb.progress import log
 from smxgb.readers import open_reader
-from smxgb.store import Summary, summarise
+from smxgb.store import Summary, no_rows, summarise
 
 if TYPE_CHECKING:
-    from smxgb.batch import Schema
     from smxgb.job import Job
     from smxgb.store import Labels, Shape
 
@@ -44,17 +42,23 @@ def rehearse(job: Job) -> None:
             log(f"Channel {channel.name}: about {reader.expected_rows():,} rows and {columns} columns.")
             if seen.label:
                 labels[channel.name] = seen.label
+            # A batch without rows is the only one: it comes after all rows were left out.
+            if not seen.rows:
+                mistakes.add(no_rows(channel.name, seen))
         if schema is None:
             break
     if schema is not None:
-        if schema.names:  # else how many there are is known when all rows are read
-            with mistakes.collect():
-                resolve_constraints(job.parameters.settings, schema.names)
+        names = schema.names or Schema.unnamed(shapes["train"].columns).names
         with mistakes.collect():
-            check_labels(job.parameters, labels, sum(shape.rows for shape in shapes.values()))
-        with mistakes.collect():
-            plan = make_plan(job.parameters, shapes, memory_available())
-            log(plan.describe())
-            plan.check()
+            examined = examine(
+                job.parameters,
+                names,
+                labels,
+                shapes,
+                rows=shapes["train"].rows if "train" in shapes else 0,
+                available=memory_available(),
+            )
+            for line in examined.describe():
+                log(line)
     mistakes.raise_any()
     log("Nothing was found that would stop the job. Only the first rows of each channel were read.")

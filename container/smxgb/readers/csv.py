@@ -10,7 +10,7 @@ from smxgb.errors import UserError
 from smxgb.progress import log
 from smxgb.readers.ahead import begun, in_order
 from smxgb.readers.columns import aligned, assigned, chosen, schema_of, unweighted
-from smxgb.readers.csv_blocks import Block, block_size, line_end, read_blocks
+from smxgb.readers.csv_blocks import Block, block_size, line_end, read_blocks, read_part
 from smxgb.readers.csv_cells import Cells
 from smxgb.readers.csv_dialect import Head, check_text, find_delimiter, read_head
 from smxgb.readers.rows import merged, shown_columns, told
@@ -130,8 +130,19 @@ class CsvReader:
             layout = aligned(start.layout, head.names, head.width, source, start.source)
             features = chosen(layout, self.schema(), schema)
             headless = head.names is None
-            cells = Cells(source, start.delimiter, layout, features, self._settings, head.start, headless)
-            if len(first.data) > head.start:
+            cells = Cells(
+                stream.file.path,
+                source,
+                start.delimiter,
+                layout,
+                features,
+                self._settings,
+                head.start,
+                headless,
+            )
+            if stream.file.is_part:
+                blocks = read_part(stream.file, source, start.delimiter, size, head.start)
+            elif len(first.data) > head.start:
                 lines = first.data.count(line_end(first.data), 0, head.start)
                 yield cells, Block(first.data[head.start :], head.start, lines)
             for block in blocks:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
+from smxgb.readers.streams import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-    from smxgb.readers.streams import Stream
+    from smxgb.channels import DataFile
 
 BLOCK_BYTES = 1 << 20
 """Small blocks stay in the caches and in buffers at hand: 8 MB ones parse at half the speed."""
@@ -25,21 +27,23 @@ LONGEST_RECORD = 64 << 20
 
 @dataclass(frozen=True)
 class Block:
-    """Whole records; `offset` bytes and `line` lines of the file come before them."""
+    """Whole records; `offset` bytes and `line` lines of the file come before them, None if not counted."""
 
     data: bytes
     offset: int
-    line: int = 0
+    line: int | None = None
 
 
-def read_blocks(stream: Stream, delimiter: str, size: int = BLOCK_BYTES) -> Iterator[Block]:
-    """Yield a stream in blocks of about `size` bytes; only the last may end without a line end.
+def read_blocks(stream: Stream, delimiter: str, size: int = BLOCK_BYTES, begin: int = 0) -> Iterator[Block]:
+    """Yield a stream, which begins at byte `begin` of its file, in blocks of about `size` bytes.
+
+    Only the last may end without a line end.
 
     A line end inside a quoted field ends no record. Raises UserError for a record that is longer than
     `LONGEST_RECORD`.
     """
     held = b""
-    offset = line = 0
+    offset, line = begin, 0
     while chunk := stream.read(size):
         held = held + chunk if held else chunk
         end = len(held) if len(chunk) < size else _last_record_end(held, delimiter)
@@ -56,6 +60,34 @@ def read_blocks(stream: Stream, delimiter: str, size: int = BLOCK_BYTES) -> Iter
             )
     if held:
         yield Block(held, offset, line)
+
+
+def read_part(file: DataFile, source: str, delimiter: str, size: int, start: int) -> Iterator[Block]:
+    """Yield the records that begin in a part of a file, whose data begin at byte `start`.
+
+    The file must hold no quoted line end: in its middle, nothing tells whether a quote is open. The
+    blocks don't know how many lines come before them.
+    """
+    begin, end = max(file.begin, start), file.end
+    is_cut = begin > 0  # what stands before the first line end began in an earlier part
+    with file.path.open("rb", buffering=0) as opened:
+        place = opened.seek(max(0, begin - 1))
+        for block in read_blocks(Stream(source, opened, file), delimiter, size, place):
+            data, offset = block.data, block.offset
+            if is_cut:
+                first = data.find(line_end(data)) + 1
+                if not first:  # the file's last record, which has no line end
+                    return
+                data, offset = data[first:], offset + first
+                is_cut = False
+            if offset >= end:
+                return
+            if offset + len(data) >= end:
+                newline = data.find(line_end(data), end - 1 - offset)
+                yield Block(data[: newline + 1] if newline >= 0 else data, offset)
+                return
+            if data:
+                yield Block(data, offset)
 
 
 def block_size(record_bytes: float) -> int:
@@ -76,6 +108,18 @@ def open_quote(data: bytes, delimiter: str) -> int:
     for last in fields.finditer(data):  # noqa: B007 - only the last one is of interest
         pass
     return -1 if last is None or last[1] else last.start()
+
+
+def lines_before(path: Path, offset: int) -> int:
+    """Return how many lines end before a byte: the file is read again, which only a mistake is worth."""
+    count = 0
+    newline = b""
+    with path.open("rb", buffering=0) as file:
+        while offset > 0 and (chunk := file.read(min(BLOCK_BYTES, offset))):
+            newline = newline or line_end(chunk)
+            count += chunk.count(newline)
+            offset -= len(chunk)
+    return count
 
 
 def _last_record_end(data: bytes, delimiter: str) -> int:

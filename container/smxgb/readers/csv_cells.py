@@ -14,12 +14,13 @@ from pyarrow import csv
 from smxgb.errors import UserError
 from smxgb.readers.categories import CATEGORY, trimmed
 from smxgb.readers.columns import shown
-from smxgb.readers.csv_blocks import Block, line_end, open_quote
+from smxgb.readers.csv_blocks import Block, line_end, lines_before, open_quote
 from smxgb.readers.csv_dialect import MISSING, numbered_records
 from smxgb.readers.rows import Fault, Part, clean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from smxgb.batch import Layout, Role
     from smxgb.job import DataSettings
@@ -55,6 +56,7 @@ class Cells:
     The file's data begin at byte `start`; `headless` says that no header was found before them.
     """
 
+    path: Path
     source: str
     delimiter: str
     layout: Layout
@@ -168,7 +170,8 @@ class Cells:
         uneven: list[tuple[int, int]],
         faults: list[Fault],
     ) -> list[str]:
-        first = block.line + 1
+        before = lines_before(self.path, block.offset) if block.line is None else block.line
+        first = before + 1
         texts = [self._uneven(block, uneven, first)] if uneven else []
         for fault in sorted(faults, key=lambda fault: (fault.rows[0], fault.column)):
             position = self._fields[fault.column][0]

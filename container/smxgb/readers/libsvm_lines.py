@@ -211,13 +211,13 @@ class Lines:
             try:
                 self._rows(line)
             except _Unreadable:
-                texts.append(f"{source}, line {number}: {self._complaint(line.decode(errors='replace'))}")
+                texts.append(f"{source}, line {number}: {self._complaint(line)}")
                 if len(texts) == LISTED:
                     break
         return texts or [f"{source}, after line {block.line}: the lines can't be read as libsvm."]
 
-    def _complaint(self, line: str) -> str:
-        label, *tokens = line.split()
+    def _complaint(self, line: bytes) -> str:
+        label, *tokens = (token.decode(errors="replace") for token in line.split())
         match = LABEL_TOKEN.fullmatch(label)
         if match is None:
             return f"{_shown(label)} is not a label: a line begins with a number, or with label:weight."
@@ -231,7 +231,7 @@ class Lines:
                 )
         if group is not None and not re.fullmatch(r"qid:\d{1,18}", group):
             return f"{_shown(group)} is not a group: qid: and a whole number are needed."
-        return _features_complaint(tokens) or f"{_shown(line)} can't be read as libsvm."
+        return _features_complaint(tokens) or "it can't be read as libsvm."
 
 
 def _features_complaint(tokens: list[str]) -> str | None:

@@ -40,8 +40,9 @@ class Readable(Protocol):
 class Stream:
     """The decompressed bytes of a file; `source` is the file as messages show it."""
 
-    def __init__(self, source: str, content: Readable) -> None:
+    def __init__(self, source: str, content: Readable, file: DataFile) -> None:
         self.source = source
+        self.file = file
         self._content = content
         self._seen: list[bytes] | None = None
 
@@ -108,17 +109,17 @@ class _Opening:
     def __init__(self, channel: Channel, file: DataFile, pool: ThreadPoolExecutor) -> None:
         self.channel = channel
         self.source = shown_file(channel, file)
-        self._path = file.path
+        self._file = file
         self._begun = pool.submit(self._begin)
 
     def streams(self) -> Iterator[Stream]:
         """Yield the file's stream, or that of each file that a pipe has wrapped; close it afterwards."""
         try:
             raw, head = self._begun.result()
-            stream = Stream(self.source, decompressed(_Joined(head, raw.read)))
+            stream = Stream(self.source, decompressed(_Joined(head, raw.read)), self._file)
             if self.channel.wrapped:
                 for number, payload in enumerate(payloads(stream), 1):
-                    yield Stream(f"{self.source}, file {number}", decompressed(payload))
+                    yield Stream(f"{self.source}, file {number}", decompressed(payload), self._file)
             else:
                 yield stream
         finally:
@@ -129,7 +130,9 @@ class _Opening:
             self._begun.result()[0].close()
 
     def _begin(self) -> tuple[io.FileIO | Pipe, bytes]:
-        raw = Pipe(self._path) if self.channel.mode == "Pipe" else self._path.open("rb", buffering=0)
+        raw = (
+            Pipe(self._file.path) if self.channel.mode == "Pipe" else self._file.path.open("rb", buffering=0)
+        )
         try:
             return raw, raw.read(HEAD_BYTES)
         except BaseException:
@@ -156,6 +159,11 @@ class _Joined(io.RawIOBase):
         chunk = self.read(len(buffer))
         buffer[: len(chunk)] = chunk
         return len(chunk)
+
+
+def is_compressed(head: bytes) -> bool:
+    """Return whether a file that begins with `head` is compressed."""
+    return head.startswith((GZIP, BZIP2, ZSTD))
 
 
 def decompressed(raw: Readable) -> Readable:
