@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from smxgb.agreement import agree_on_channels, agree_on_rows, agree_on_schema, by_all, together
 from smxgb.batch import SPARSE, Dense, Sparse
-from smxgb.errors import Mistakes
+from smxgb.errors import Mistakes, UserError
 from smxgb.features import describe_indexing, fitted, settle
 from smxgb.progress import log
 from smxgb.readers import open_reader
@@ -75,6 +75,7 @@ def load(job: Job, threads: int, group: Group, scratch: Path) -> Loaded:
     types: dict[str, ContentType] = {channel.name: channel.content_type for channel in shares}
     with by_all():
         schema = settle(schema, together(summaries), types, job.data.indexing)
+        _check_categories(schema, summaries, group)
     stored = {name: fitted(name, kept, schema, types[name]) for name, kept in stored.items()}
     loaded = Loaded(schema, _with_empty_batches(stored, schema, summaries, job.data), summaries)
     if schema.first_index is not None and group.rank == 0:
@@ -97,6 +98,18 @@ def _agreed_schema(job: Job, train: Channel, threads: int, group: Group) -> tupl
     return schema, reader if own and own.layout == schema.layout else None
 
 
+def _check_categories(schema: Schema, summaries: list[dict[str, Summary]], group: Group) -> None:
+    """Raise UserError if there are categories and a worker without a row to train on: XGBoost needs one."""
+    idle = [
+        host for host, of_worker in zip(group.hosts, summaries, strict=True) if not of_worker["train"].rows
+    ]
+    if schema.categories and idle:
+        raise UserError(
+            f"channel train has categories and no row on {', '.join(idle)}: XGBoost then needs rows on each "
+            "worker. Use fewer hosts, or more files."
+        )
+
+
 def _with_empty_batches(
     stored: Mapping[str, Stored], schema: Schema, summaries: list[dict[str, Summary]], data: DataSettings
 ) -> dict[str, Stored]:
@@ -116,8 +129,12 @@ def _with_empty_batches(
             roles = {role for role, _ in schema.layout.roles}
         if rows[name].weights is None:
             roles.discard("weight")
-        is_sparse = rows[name].extent is not None
-        filled[name] = Stored(kept.summary, partial(_one_empty_batch, schema, roles, is_sparse=is_sparse))
+        label = rows[name].label
+        if schema.categories and roles == {"label"} and label:
+            make = partial(_one_idle_row, schema, label.lowest)
+        else:
+            make = partial(_one_empty_batch, schema, roles, is_sparse=rows[name].extent is not None)
+        filled[name] = Stored(kept.summary, make)
     return filled
 
 
@@ -127,13 +144,21 @@ def _one_empty_batch(schema: Schema, roles: set[Role], *, is_sparse: bool) -> It
 
     group = np.zeros(0, np.int64) if "group" in roles else None
     values = (of("label"), of("weight"), group, of("lower"), of("upper"))
-    if is_sparse:
-        yield Sparse(SPARSE.empty_table(), *values)
-        return
-    columns = {name: pa.array([], pa.float32()) for name in schema.names}
+    features = SPARSE.empty_table() if is_sparse else _missing(schema, 0)
+    yield (Sparse if is_sparse else Dense)(features, *values)
+
+
+def _one_idle_row(schema: Schema, label: float) -> Iterator[Batch]:
+    """Yield a row that weighs nothing, all missing: with categories, XGBoost takes no fewer."""
+    yield Dense(_missing(schema, 1), np.full(1, label, np.float32), np.zeros(1, np.float32))
+
+
+def _missing(schema: Schema, rows: int) -> pa.Table:
+    columns = {name: pa.nulls(rows, pa.float32()) for name in schema.names}
     for name, words in schema.categories.items():
-        columns[name] = pa.DictionaryArray.from_arrays(pa.array([], pa.int32()), pa.array(words, pa.string()))
-    yield Dense(pa.table(columns), *values)
+        codes = pa.nulls(rows, pa.int32())
+        columns[name] = pa.DictionaryArray.from_arrays(codes, pa.array(words, pa.string()))
+    return pa.table(columns)
 
 
 def _tell(loaded: Loaded, group: Group) -> None:

@@ -42,8 +42,8 @@ def share(channel: Channel, group: Group, *, whole: bool) -> Share:
     if channel.mode == "Pipe":
         if group.size > 1 and channel.distribution == "FullyReplicated":
             raise UserError(
-                f"channel {channel.name}: each of the {group.size} workers would train on all rows of its pipe, "
-                "for the channel is FullyReplicated: use ShardedByS3Key, or input mode FastFile."
+                f"channel {channel.name}: each of the {group.size} workers would train on all rows of its "
+                "pipe, for the channel is FullyReplicated: use ShardedByS3Key, or input mode FastFile."
             )
         return Share(channel, f"Channel {channel.name}: this worker reads its host's pipe.")
     holders = _holders(channel, group)
