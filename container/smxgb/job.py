@@ -28,7 +28,8 @@ class DataSettings:
     """How the rows of a file are to be read.
 
     `label` None is the first column that has no other role. `csv_weights` puts the instance weight into the
-    CSV column with index 1, as AWS's image does. `delimiter` is "auto" or one character.
+    CSV column with index 1, as AWS's image does. `delimiter` is "auto" or one character. `dictionaries` says
+    that dictionary columns of Parquet hold categories, as those of `categorical` do.
     """
 
     label: ColumnRef | None = None
@@ -37,11 +38,14 @@ class DataSettings:
     lower: ColumnRef | None = None
     upper: ColumnRef | None = None
     drop: tuple[ColumnRef, ...] = ()
+    categorical: tuple[ColumnRef, ...] = ()
+    dictionaries: bool = False
     csv_weights: bool = False
     header: Literal["auto", "true", "false"] = "auto"
     delimiter: str = "auto"
     invalid_label: Literal["error", "drop"] = "error"
     infinity: Literal["error", "missing"] = "error"
+    indexing: Literal["auto", "0", "1"] = "auto"
 
 
 @dataclass(frozen=True)
@@ -84,11 +88,14 @@ class Job:
             lower=settings.label_lower_column,
             upper=settings.label_upper_column,
             drop=settings.drop_columns,
+            categorical=settings.categorical_columns,
+            dictionaries=settings.enable_categorical,
             csv_weights=settings.csv_weights,
             header=settings.csv_header,
             delimiter=settings.csv_delimiter,
             invalid_label=settings.invalid_label,
             infinity=settings.infinity,
+            indexing=settings.libsvm_indexing,
         )
 
 

@@ -55,9 +55,9 @@ def start_block(job: Job) -> list[str]:
     ]
     for channel in job.channels:
         count = len(channel.files)
+        files = f"{count:,} file{'s' if count > 1 else ''}, {readable_bytes(channel.size)}"
         lines.append(
-            f"Channel {channel.name}: {count:,} file{'s' if count > 1 else ''}, "
-            f"{readable_bytes(channel.size)}, "
+            f"Channel {channel.name}: {'a pipe' if channel.mode == 'Pipe' else files}, "
             f"{channel.content_type} ({channel.why}), {channel.mode}, {channel.distribution}."
         )
         if count > MANY_FILES and channel.size < count * SMALL_FILE:

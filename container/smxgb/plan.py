@@ -107,13 +107,14 @@ class _Row:
         """Return the bytes of a row's values; training by hist has them by column too."""
         present = shape.columns * (1 - shape.missing)
         if self.kind == "whole":
-            return 4 * shape.columns + 24 * present
+            return (8 * present if shape.sparse else 4 * shape.columns) + 24 * present
         if self.kind == "iterated":
             return 16 * present
         bin_bytes = 1 if self.max_bin <= 256 else 2 if self.max_bin <= 65_536 else 4  # noqa: PLR2004 - 1, 2 bytes
         by_column = bin_bytes * shape.columns * with_columns
         if shape.missing:  # a sparse index: 4 bytes a value, and the offsets of its rows
-            return 8 + 4 * present + by_column
+            # Columns with few values keep the number of each one's row instead of a place for every row.
+            return 8 + 4 * present + min(by_column, (8 + bin_bytes) * present)
         return bin_bytes * shape.columns + by_column
 
 

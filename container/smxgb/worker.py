@@ -12,6 +12,7 @@ from smxgb.environment import memory_available
 from smxgb.evaluation import Evaluator, evaluation_line
 from smxgb.examination import examine
 from smxgb.hyperparameters import DEFAULT_OBJECTIVE, booster_params
+from smxgb.labels import check_groups
 from smxgb.loading import load
 from smxgb.matrix import build_matrix
 from smxgb.own_metrics import OwnMetrics
@@ -125,6 +126,7 @@ def _examine(job: Job, loaded: Loaded, group: Group) -> Examined:
     )
     for line in examined.describe():
         log(line)
+    check_groups(job.parameters, loaded.channels)
     return examined
 
 
