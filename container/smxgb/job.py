@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from smxgb.channels import find_channels
 from smxgb.environment import Paths, read_hosts, read_json, read_machine
-from smxgb.errors import Mistakes
+from smxgb.errors import Mistakes, UserError
 from smxgb.hyperparameters import DEFAULT_OBJECTIVE, ColumnRef, parse
 from smxgb.metrics import kind_of
 from smxgb.modes import choose_team, refuse_pipes
@@ -27,7 +27,8 @@ class DataSettings:
     """How the rows of a file are to be read.
 
     `label` None is the first column that has no other role. `csv_weights` puts the instance weight into the
-    CSV column with index 1, as AWS's image does. `delimiter` is "auto" or one character.
+    CSV column with index 1, as AWS's image does. `delimiter` is "auto" or one character. `dictionaries` says
+    that dictionary columns of Parquet hold categories, as those of `categorical` do.
     """
 
     label: ColumnRef | None = None
@@ -36,11 +37,14 @@ class DataSettings:
     lower: ColumnRef | None = None
     upper: ColumnRef | None = None
     drop: tuple[ColumnRef, ...] = ()
+    categorical: tuple[ColumnRef, ...] = ()
+    dictionaries: bool = False
     csv_weights: bool = False
     header: Literal["auto", "true", "false"] = "auto"
     delimiter: str = "auto"
     invalid_label: Literal["error", "drop"] = "error"
     infinity: Literal["error", "missing"] = "error"
+    indexing: Literal["auto", "0", "1"] = "auto"
 
 
 @dataclass(frozen=True)
@@ -74,11 +78,14 @@ class Job:
             lower=settings.label_lower_column,
             upper=settings.label_upper_column,
             drop=settings.drop_columns,
+            categorical=settings.categorical_columns,
+            dictionaries=settings.enable_categorical,
             csv_weights=settings.csv_weights,
             header=settings.csv_header,
             delimiter=settings.csv_delimiter,
             invalid_label=settings.invalid_label,
             infinity=settings.infinity,
+            indexing=settings.libsvm_indexing,
         )
 
 
@@ -99,25 +106,23 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     paths = Paths.from_environ(environ)
     machine = read_machine(environ)
     mistakes = Mistakes()
-    hosts = None
+    hosts = parameters = channels = team = None
     with mistakes.collect():
         hosts = read_hosts(paths)
     with mistakes.collect():
-        parameters = parse(read_json(places.hyperparameters or paths.config / "hyperparameters.json"))
+        parameters = read_settings(paths, places, mistakes)
     with mistakes.collect():
         channels = _channels(paths, places, alone=hosts is None or len(hosts.names) == 1)
     with mistakes.collect():
         checkpoints = read_json(paths.config / "checkpointconfig.json")
+    if parameters:
+        team = choose_team(parameters, hosts, machine, mistakes)
+        _refuse_what_comes_later(parameters, mistakes)
+        if channels:
+            _cross_check(parameters, team, channels, mistakes)
     mistakes.raise_any()
-    assert hosts is not None  # noqa: S101 - or there was a mistake
+    assert hosts and parameters and channels and team  # noqa: S101, PT018 - or there was a mistake
     settings = parameters.settings
-    team = choose_team(parameters, hosts, machine, mistakes)
-    refuse_pipes(team, channels, mistakes)
-    _refuse_what_comes_later(parameters, mistakes)
-    if channels.validation is None:
-        _need_validation(settings, mistakes)
-    _need_groups(settings, channels, mistakes)
-    mistakes.raise_any()
     notes = [*parameters.notes, *channels.notes]
     if checkpoints:
         notes.append(
@@ -126,6 +131,25 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     if settings.save_model_on_termination:
         notes.append("save_model_on_termination has no effect yet: a stopped job leaves no model.")
     return Job(paths, hosts, machine, parameters, channels, team, tuple(notes))
+
+
+def read_settings(paths: Paths, places: Places, mistakes: Mistakes | None = None) -> Parsed:
+    """Return the job's settings alone. A file that was named must be there; SageMaker's may be missing.
+
+    Raises UserError; with `mistakes`, that notes what is wrong with single settings, for a file only.
+    """
+    named = places.hyperparameters
+    if named is not None and not named.exists():
+        raise UserError(f"there is no file {named}: give the path of a JSON file with the hyperparameters.")
+    return parse(read_json(named or paths.config / "hyperparameters.json"), mistakes)
+
+
+def _cross_check(parameters: Parsed, team: Team, channels: Channels, mistakes: Mistakes) -> None:
+    """Note what the settings, or those who train, ask of the channels in vain."""
+    refuse_pipes(team, channels, mistakes)
+    _need_groups(parameters.settings, channels, mistakes)
+    if channels.validation is None:
+        _need_validation(parameters.settings, mistakes)
 
 
 def _channels(paths: Paths, places: Places, *, alone: bool) -> Channels:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from smxgb.hyperparameters import Hyperparameters, Parsed
-    from smxgb.store import Labels
+    from smxgb.store import Labels, Stored
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,27 @@ def check_labels(parameters: Parsed, channels: Mapping[str, Labels], rows: int) 
     mistakes.raise_any()
     objective = parameters.settings.objective or DEFAULT_OBJECTIVE
     return _classes(parameters.settings, channels, rows) if kind_of(objective) == "multi-class" else None
+
+
+def check_groups(parameters: Parsed, channels: Mapping[str, Stored]) -> None:
+    """Raise UserError if an objective that ranks finds no groups, or another finds them weighed."""
+    objective = parameters.settings.objective or DEFAULT_OBJECTIVE
+    ranks = kind_of(objective) == "ranking"
+    mistakes = Mistakes()
+    for name, stored in channels.items():
+        if not stored.rows:
+            continue
+        if ranks and stored.groups is None:
+            mistakes.add(
+                f"channel {name} has no groups, whose rows objective={objective} ranks: write qid: behind "
+                "the labels of libsvm files, or set group_column."
+            )
+        if not ranks and stored.groups is not None and stored.groups.weights is not None:
+            mistakes.add(
+                f"channel {name} has groups and weights: XGBoost then reads one weight a group, and "
+                f"objective={objective} needs one a row. Leave out the groups or the weights."
+            )
+    mistakes.raise_any()
 
 
 def _domains(parameters: Parsed) -> Iterator[tuple[str, str, Domain]]:

@@ -38,17 +38,18 @@ class Team:
         return {"mode": self.mode.value, "device": self.device.value, "workers": self.workers}
 
 
-def choose_team(parameters: Parsed, hosts: Hosts, machine: Machine, mistakes: Mistakes) -> Team:
-    """Return who trains. What can't be is noted as a mistake."""
+def choose_team(parameters: Parsed, hosts: Hosts | None, machine: Machine, mistakes: Mistakes) -> Team:
+    """Return who trains. What can't be is noted as a mistake; hosts that could not be read count as one."""
     settings = parameters.settings
     device = _choose_device(settings, machine, mistakes)
-    several = len(hosts.names) > 1
+    count = len(hosts.names) if hosts else 1
+    several = count > 1
     if device.value == "cuda":
         mode, workers = _on_gpus(parameters, machine, mistakes, several=several)
     else:
         mode, workers = _on_processors(settings, mistakes, several=several)
     if mode.value == "collective":
-        mode = Choice("collective", f"{len(hosts.names)} hosts")
+        mode = Choice("collective", f"{count} hosts")
     if several or workers > 1:
         alone, cure = (
             ("one host", "use instance_count=1") if several else ("one worker", "set workers_per_host=1")

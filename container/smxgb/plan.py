@@ -19,12 +19,14 @@ type MatrixKind = Literal["quantile", "iterated", "whole"]
 MIB = 1 << 20
 XGBOOST_MAX_BIN = 256
 """XGBoost's own default of `max_bin`."""
+OWN_METRIC = 28
+"""Bytes of a row and output while the container's own metrics are computed."""
+UNCERTAINTY = 0.25
+"""By what share the estimate may be wrong: benchmarks/memory.py holds it against real jobs."""
 GPU_BASE = 1024 * MIB
-"""Histograms, sketches, NCCL's buffers and a batch, beside what grows with the rows."""
+"""Histograms, sketches, NCCL's buffers and a batch on the GPU, beside what grows with the rows."""
 HOST_ROW = 24
 """Bytes of a row that stay in the host's memory when its features are on the GPU."""
-BASE = 64 * MIB
-"""Read buffers, quantile sketches and histograms, beside what grows with the rows."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,11 @@ class Plan:
 
     def describe(self) -> str:
         """Return the line of the log that says which matrix is built and what it needs."""
-        on_gpu = f", {_mib(self.gpu.needed)} of {_mib(self.gpu.available)} on the GPU" if self.gpu else ""
+        low, high = ((1 - UNCERTAINTY) * self.needed, (1 + UNCERTAINTY) * self.needed)
+        on_gpu = f"; {_mib(self.gpu.needed)} of {_mib(self.gpu.available)} on the GPU" if self.gpu else ""
         return (
-            f"Matrix: {self.kind}, about {_mib(self.needed)} of {_mib(self.available)} free memory{on_gpu}."
+            f"Matrix: {self.kind}, about {_mib(self.needed)} of {_mib(self.available)} free memory "
+            f"(between {_mib(low)} and {_mib(high)}){on_gpu}."
         )
 
     def check(self) -> None:
@@ -67,26 +71,39 @@ class Plan:
 
 
 def make_plan(
-    parameters: Parsed, shapes: Mapping[str, Shape], available: int, gpu_available: int | None = None
+    parameters: Parsed,
+    shapes: Mapping[str, Shape],
+    available: int,
+    *,
+    classes: int | None,
+    reading: int,
+    gpu_available: int | None = None,
 ) -> Plan:
     """Return the plan for matrices of the given shapes, with `available` bytes of memory left.
 
-    `gpu_available` are the bytes left on the GPU, None for training on the processors.
+    `classes` is the number of classes of a multi-class objective, `reading` the bytes that reading the rows
+    holds beside the matrix. `gpu_available` are the bytes left on the GPU, None without one.
     """
     settings = parameters.settings
     kind = choose_matrix(settings.booster, settings.tree_method)
-    row = _Row(
-        kind,
-        max_bin=settings.max_bin or XGBOOST_MAX_BIN,
-        ranked_metric=any(metric.base in {"auc", "aucpr"} for metric in parameters.metrics),
+    outputs = classes or len(settings.quantile_alpha or settings.expectile_alpha or (0,))
+    row = _Row(kind, settings.max_bin or XGBOOST_MAX_BIN, outputs)
+    bases = {metric.base for metric in parameters.metrics}
+    # Sorting the predictions, and counting classes, lasts for one set at a time.
+    passing = 24 * bool(bases & {"auc", "aucpr"})
+    passing += OWN_METRIC * outputs * any(metric.own for metric in parameters.metrics)
+    matrices = sum(
+        round(shape.rows * (row.trained(shape) if name == "train" else row.evaluated(shape)))
+        for name, shape in shapes.items()
     )
+    most = max((shape.rows for shape in shapes.values()), default=0)
     if gpu_available is None:
-        needed = BASE + sum(round(shape.rows * row.size(shape)) for shape in shapes.values())
-        return Plan(kind, needed, available)
-    on_host = row.size if kind != "quantile" else lambda _: HOST_ROW
-    needed = BASE + sum(round(shape.rows * on_host(shape)) for shape in shapes.values())
-    gpu_needed = GPU_BASE + sum(round(shape.rows * row.gpu_size(shape)) for shape in shapes.values())
-    return Plan(kind, needed, available, GpuNeed(gpu_needed, gpu_available))
+        return Plan(kind, reading + matrices + passing * most, available)
+    if kind == "quantile":
+        matrices = HOST_ROW * sum(shape.rows for shape in shapes.values())
+    on_gpu = sum(round(shape.rows * row.on_gpu(shape)) for shape in shapes.values())
+    gpu = GpuNeed(GPU_BASE + on_gpu + passing * most, gpu_available)
+    return Plan(kind, reading + matrices, available, gpu)
 
 
 def choose_matrix(booster: str | None, tree_method: str | None) -> MatrixKind:
@@ -103,33 +120,41 @@ def choose_matrix(booster: str | None, tree_method: str | None) -> MatrixKind:
 
 @dataclass(frozen=True)
 class _Row:
-    """What the memory of one row depends on, beside its columns."""
+    """What the memory of one row depends on, beside its columns; measured in bytes."""
 
     kind: MatrixKind
     max_bin: int
-    ranked_metric: bool
+    outputs: int
 
-    def size(self, shape: Shape) -> float:
-        """Return the measured bytes of one row: its values, and its label, gradients and predictions."""
-        # A metric that sorts the predictions (auc, aucpr) needs 24 bytes more.
-        row = 56 + 24 * self.ranked_metric
+    def trained(self, shape: Shape) -> float:
+        """Return the bytes of a row that is trained on: values, label, gradients, predictions, its place."""
+        return 56 + 12 * (self.outputs - 1) + self._values(shape, with_columns=True)
+
+    def evaluated(self, shape: Shape) -> float:
+        """Return the bytes of a row that is only predicted: values, label and predictions."""
+        return 24 + 4 * self.outputs + self._values(shape, with_columns=False)
+
+    def _values(self, shape: Shape, *, with_columns: bool) -> float:
+        """Return the bytes of a row's values; training by hist has them by column too."""
         present = shape.columns * (1 - shape.missing)
         if self.kind == "whole":
-            return row + 4 * shape.columns + 24 * present
+            return (8 * present if shape.sparse else 4 * shape.columns) + 24 * present
         if self.kind == "iterated":
-            return row + 16 * present
+            return 16 * present
         bin_bytes = 1 if self.max_bin <= 256 else 2 if self.max_bin <= 65_536 else 4  # noqa: PLR2004 - 1, 2 bytes
+        by_column = bin_bytes * shape.columns * with_columns
         if shape.missing:  # a sparse index: 4 bytes a value, and the offsets of its rows
-            return row + 8 + 4 * present + bin_bytes * shape.columns
-        return row + 2 * bin_bytes * shape.columns
+            # Columns with few values keep the number of each one's row instead of a place for every row.
+            return 8 + 4 * present + min(by_column, (8 + bin_bytes) * present)
+        return bin_bytes * shape.columns + by_column
 
-    def gpu_size(self, shape: Shape) -> float:
+    def on_gpu(self, shape: Shape) -> float:
         """Return the bytes of one row on a GPU, from XGBoost's source: not measured yet.
 
         A value takes the bits (ELLPACK) that tell the bins of one column and "missing" apart. Label,
         prediction, gradients in two precisions and the row's place in the tree follow.
         """
-        return 64 + 24 * self.ranked_metric + shape.columns * self.max_bin.bit_length() / 8
+        return 64 + 28 * (self.outputs - 1) + shape.columns * self.max_bin.bit_length() / 8
 
 
 def _mib(count: float) -> str:

@@ -13,6 +13,7 @@ from smxgb.environment import memory_available
 from smxgb.evaluation import Evaluator, evaluation_line
 from smxgb.examination import examine
 from smxgb.hyperparameters import DEFAULT_OBJECTIVE, booster_params
+from smxgb.labels import check_groups
 from smxgb.loading import load
 from smxgb.matrix import build_matrix
 from smxgb.own_metrics import OwnMetrics
@@ -143,11 +144,13 @@ def _examine(job: Job, place: Place, loaded: Loaded, group: Group) -> Examined:
         _labels(loaded, group),
         {name: kept.summary.shape(len(names)) for name, kept in loaded.channels.items()},
         rows=loaded.all_rows["train"].rows,
+        reading=max(kept.reading for kept in loaded.channels.values()),
         available=memory_available() // place.workers,
         gpu_available=gpu.free_memory() if place.device == "cuda" else None,
     )
     for line in examined.describe():
         place.say(line)
+    check_groups(job.parameters, loaded.channels)
     return examined
 
 

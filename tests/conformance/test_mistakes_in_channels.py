@@ -51,8 +51,8 @@ TABLE = {
         train=typed("text/csv", TrainingInputMode="Fast"),
     ),
     "wrapped records": Mistake(
-        "UserError: channel 'train': RecordWrapperType='RecordIO' is not supported: leave it out, "
-        "or set it to None.",
+        "UserError: channel 'train': RecordWrapperType='RecordIO' can't be: only Pipe mode wraps "
+        "files, and the channel's is File.",
         train=typed("text/csv", RecordWrapperType="RecordIO"),
     ),
     "a channel that is a text": Mistake(
@@ -80,7 +80,7 @@ TABLE = {
         " parquet, application/x-parquet, libsvm, text/libsvm, text/x-libsvm, recordio-protobuf, "
         "application/x-recordio-protobuf. Did you mean 'csv'?",
         train=typed("cvs"),
-        validation=typed("text/csv", TrainingInputMode="Pipe"),
+        validation=typed("parquet", TrainingInputMode="Pipe"),
     ),
 }
 

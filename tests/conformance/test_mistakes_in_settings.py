@@ -214,7 +214,8 @@ TABLE = {
         {"_kfold": 5},
     ),
     "Dask": Mistake(
-        "UserError: use_dask_gpu_training=true is not supported yet: leave it out to train on one GPU.",
+        "UserError: use_dask_gpu_training=true needs a GPU and this host has none: use an instance with "
+        "GPUs, or device=cpu to do the same on its processors.",
         {"use_dask_gpu_training": "true"},
     ),
     "a training script": Mistake(
@@ -230,6 +231,10 @@ TABLE = {
         "UserError: spool_dir='/no/such/folder' is no folder that can be written: give one that "
         "exists, or leave it out.",
         {"spool_dir": "/no/such/folder"},
+    ),
+    "settings and channels at once": Mistake(
+        "UserError: 2 mistakes. 1. learnin_rate='0.1' is not a hyperparameter: did you mean learning_rate?",
+        {"learnin_rate": 0.1, "early_stopping_rounds": 5},
     ),
     "several at once": Mistake(
         "UserError: 3 mistakes. 1. num_round='ten' is not allowed: it must be a whole number, 1 or more.",

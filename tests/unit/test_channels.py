@@ -97,7 +97,7 @@ def test_all_mistakes_of_a_channel_are_reported_together(tmp_path: Path) -> None
                 "ContentType": "text/cvs",
                 "TrainingInputMode": "Pip",
                 "S3DistributionType": "Sharded",
-                "CompressionType": "Gzip",
+                "CompressionType": "Lzma",
             }
         },
     )

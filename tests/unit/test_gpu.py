@@ -23,6 +23,9 @@ from smxgb.store import Shape, Stored, Summary
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from smxgb.hyperparameters import Parsed
+    from smxgb.plan import Plan
+
 COLUMNS = 3
 
 
@@ -84,9 +87,14 @@ def test_categories_stay_in_their_own_form() -> None:
     assert gpu.holds(features(3))
 
 
+def plan_of(parameters: Parsed, gpu_available: int | None = None, columns: int = 100) -> Plan:
+    shapes = {"train": Shape(10_000_000, columns)}
+    return make_plan(parameters, shapes, 1 << 40, classes=None, reading=0, gpu_available=gpu_available)
+
+
 def needed_on_gpu(columns: int = 100, **settings: object) -> int:
     parameters = parse({"num_round": "2", **{name: str(value) for name, value in settings.items()}})
-    plan = make_plan(parameters, {"train": Shape(10_000_000, columns)}, 1 << 40, gpu_available=0)
+    plan = plan_of(parameters, gpu_available=0, columns=columns)
     assert plan.gpu is not None
     return plan.gpu.needed
 
@@ -104,21 +112,19 @@ def test_the_gpu_needs_fewer_bytes_for_fewer_bins_and_more_for_more_columns() ->
 
 def test_data_near_the_gpus_memory_are_refused_with_advice() -> None:
     parameters = parse({"num_round": "2"})
-    shapes = {"train": Shape(10_000_000, 100)}
-    fits = make_plan(parameters, shapes, 1 << 40, gpu_available=3 << 30)
+    fits = plan_of(parameters, gpu_available=3 << 30)
     fits.check()
     assert "on the GPU" in fits.describe()
     with pytest.raises(JobError) as caught:
-        make_plan(parameters, shapes, 1 << 40, gpu_available=2 << 30).check()
+        plan_of(parameters, gpu_available=2 << 30).check()
     for words in ("on its GPU", "2,048 MiB are free", "more GPUs", "max_bin", "device=cpu"):
         assert words in str(caught.value)
 
 
 def test_with_rows_on_the_gpu_the_host_needs_little() -> None:
     parameters = parse({"num_round": "2"})
-    shapes = {"train": Shape(10_000_000, 100)}
-    on_gpu = make_plan(parameters, shapes, 1 << 40, gpu_available=1 << 40)
-    assert on_gpu.needed < make_plan(parameters, shapes, 1 << 40).needed / 5
+    on_gpu = plan_of(parameters, gpu_available=1 << 40)
+    assert on_gpu.needed < plan_of(parameters).needed / 5
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -23,9 +22,8 @@ if TYPE_CHECKING:
 
 NAN = float("nan")
 ENCODE = (
-    " A missing value is an empty cell, NA, NaN, null, None or N/A; encode other text as numbers, or "
-    "leave its "
-    "column out with drop_columns."
+    " A missing value is an empty cell, NA, NaN, null, None or N/A. Encode other text as numbers, name its "
+    "column in categorical_columns, or leave it out with drop_columns."
 )
 LABEL_CURE = (
     " Mend these rows, leave them out with invalid_label=drop, or name another column with label_column."
@@ -378,7 +376,6 @@ def test_all_mistakes_of_a_block_are_reported(csv: Data) -> None:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (gzip.compress(b"1,2\n"), "is compressed with gzip, which is not read yet: decompress it."),
         (b"PAR1....", "is a Parquet file: give its channel the content type application/x-parquet."),
         (b"PK\x03\x04...", "is a zip archive or an Excel workbook: write it as CSV."),
         ("1,2\n".encode("utf-16"), "is written in UTF-16: write it in UTF-8."),
