@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xgboost as xgb
 
+from smxgb.artifacts import predict_alike
+from smxgb.errors import AlgorithmError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -142,6 +145,9 @@ def with_scaled_leaves(booster: xgb.Booster) -> xgb.Booster:
 
     XGBoost 3.4 writes the weights where earlier versions, those of serving images among them, do not
     look: they would predict as if every tree counted in full.
+
+    Raises:
+        AlgorithmError: If the plain trees do not predict what the booster does.
     """
     model = json.loads(booster.save_raw("json"))
     trees = model["learner"]["gradient_booster"]["model"]
@@ -149,8 +155,13 @@ def with_scaled_leaves(booster: xgb.Booster) -> xgb.Booster:
     if weights is None:
         return booster
     for tree, weight in zip(trees["trees"], weights, strict=True):
-        values = np.array(tree["split_conditions"], np.float32)
-        leaves = np.array(tree["left_children"]) == -1
+        # A tree of several outputs has its leaves elsewhere, and their numbers where others have the leaves.
+        key = "leaf_weights" if tree.get("leaf_weights") else "split_conditions"
+        values = np.array(tree[key], np.float32)
+        leaves = np.array(tree["left_children"]) == -1 if key == "split_conditions" else ...
         values[leaves] *= np.float32(weight)
-        tree["split_conditions"] = values.tolist()
-    return xgb.Booster(model_file=bytearray(json.dumps(model).encode()))
+        tree[key] = values.tolist()
+    plain = xgb.Booster(model_file=bytearray(json.dumps(model).encode()))
+    if not predict_alike(plain, booster):
+        raise AlgorithmError("the trees with dropout could not be written as plain trees.")
+    return plain
