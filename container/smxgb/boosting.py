@@ -16,6 +16,7 @@ import xgboost as xgb
 
 from smxgb.artifacts import predict_alike
 from smxgb.errors import AlgorithmError
+from smxgb.progress import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -101,6 +102,8 @@ def boost(
     if keeper and keeper.score is not None:
         trained.best_round, trained.best_score = keeper.round, keeper.score
         trained.booster = keeper.cut(booster)
+    elif keeper:
+        log(keeper.undecided)
     if drops_trees(recipe.parameters):
         trained.booster = with_scaled_leaves(trained.booster)
     return trained
@@ -132,6 +135,14 @@ class _BestRound:
             if self._keeps_bytes:
                 self._bytes = booster.save_raw("ubj")
         return self.score is not None and number - self.round >= self._rule.patience
+
+    @property
+    def undecided(self) -> str:
+        """The line of the log for a metric that had no value in any round."""
+        return (
+            f"Early stopping had nothing to go by: {self._rule.data}-{self._rule.metric} was undefined (nan) "
+            "in every round. The model is that of the last round."
+        )
 
     def cut(self, booster: xgb.Booster) -> xgb.Booster:
         """Return the booster as it was after the best round."""

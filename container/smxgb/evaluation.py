@@ -20,6 +20,10 @@ type Values = dict[tuple[str, str], float]
 """(data set, metric) -> value, in the order of the log: data set by data set, then metric by metric."""
 
 
+_RANKS = frozenset({"auc", "aucpr"})
+"""Metrics that are defined only where there are rows of two classes."""
+
+
 @dataclass(frozen=True)
 class _Rows:
     """What predictions are compared with; `weight` None where all rows count the same."""
@@ -49,7 +53,8 @@ class Evaluator:
     @property
     def parameters(self) -> list[tuple[str, object]]:
         """The parameters that make XGBoost compute its metrics, and nothing it was not asked for."""
-        upstream = [metric.upstream for metric in self._metrics if not metric.own]
+        # XGBoost computes what it is asked for twice, under two names, once.
+        upstream = list(dict.fromkeys(metric.upstream for metric in self._metrics if not metric.own))
         if not upstream:
             return [("disable_default_eval_metric", 1)]
         return [("eval_metric", metric) for metric in upstream]
@@ -61,10 +66,13 @@ class Evaluator:
         values: Values = {}
         for data in self.matrices:
             own = self._own_values(booster, data)
+            given: dict[str, float] = {}
             for metric in self._metrics:
-                value = own[metric.base] if metric.own else next(upstream)
+                if not metric.own and metric.upstream not in given:
+                    given[metric.upstream] = next(upstream)
+                value = own[metric.base] if metric.own else given[metric.upstream]
                 values[data, metric.name] = value
-                self._say_if_undefined(f"{data}-{metric.name}", value)
+                self._say_if_undefined(data, metric, value)
         return values
 
     def _own_values(self, booster: xgb.Booster, data: str) -> dict[str, float]:
@@ -73,10 +81,12 @@ class Evaluator:
         rows = self._rows[data]
         return self._own.values(self._own.sums(booster.predict(self.matrices[data]), rows.label, rows.weight))
 
-    def _say_if_undefined(self, name: str, value: float) -> None:
+    def _say_if_undefined(self, data: str, metric: Metric, value: float) -> None:
+        name = f"{data}-{metric.name}"
         if math.isnan(value) and name not in self._undefined:
             self._undefined.add(name)
-            log(f"{name} is undefined (nan) on these rows: do they hold more than one class, and any weight?")
+            asked = "do they hold more than one class" if metric.base in _RANKS else "do their labels fit it"
+            log(f"{name} is undefined (nan) on these rows: {asked}, and any weight?")
 
 
 def _rows(matrix: xgb.DMatrix) -> _Rows:

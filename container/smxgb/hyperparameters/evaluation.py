@@ -67,7 +67,18 @@ def choose_metrics(settings: Hyperparameters, mistakes: Mistakes, *, objective_k
                 f"_tuning_objective_metric={settings.tuning_metric!r} is no metric of this container: "
                 "the tuner's own metric definition must find it in the log."
             )
+        if not settings.eval_train and tunes_on_train(settings):
+            mistakes.add(
+                f"the tuning job optimises {settings.tuning_metric!r}, and eval_train=false leaves it out of "
+                "the log: leave out eval_train, or tune a metric of the validation channel."
+            )
     watched = settings.early_stopping_metric
+    if watched and _on_train(watched):
+        bare = _DATA_SET.sub("", watched)
+        mistakes.add(
+            f"early_stopping_metric={watched!r} is a metric of the training rows, and early stopping watches "
+            f"the validation channel: set {bare}."
+        )
     monitored = read("early_stopping_metric", _DATA_SET.sub("", watched)) if watched else None
     logged = [*asked, *([tuning] if tuning else [])]
     return Evaluation(
@@ -75,6 +86,16 @@ def choose_metrics(settings: Hyperparameters, mistakes: Mistakes, *, objective_k
         monitored or monitored_metric(asked, tuning, default),
         tuple(notes),
     )
+
+
+def tunes_on_train(settings: Hyperparameters) -> bool:
+    """Return whether automatic tuning optimises a metric of the training rows."""
+    return settings.tuning_metric is not None and _on_train(settings.tuning_metric)
+
+
+def _on_train(text: str) -> bool:
+    data_set = _DATA_SET.match(text)
+    return data_set is not None and data_set[1].lower() == "train"
 
 
 def _default(settings: Hyperparameters) -> Metric:
