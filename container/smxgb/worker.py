@@ -15,7 +15,7 @@ from smxgb.environment import free_bytes, memory_available
 from smxgb.errors import Mistakes, UserError
 from smxgb.evaluation import Evaluator, evaluation_line
 from smxgb.hyperparameters import DEFAULT_OBJECTIVE, booster_params, resolve_constraints
-from smxgb.labels import check_labels
+from smxgb.labels import check_all_rows, check_labels
 from smxgb.matrix import build_matrix
 from smxgb.own_metrics import OwnMetrics
 from smxgb.plan import make_plan
@@ -89,7 +89,10 @@ def _train(
     job: Job, place: Place, loaded: Loaded, *, scratch: Path, clock: PhaseClock, link: Link
 ) -> Trained:
     """Build the matrices and train on them; they end with this call, before their files in `scratch` do."""
-    classes = check_labels(job.parameters, _labels(loaded), loaded.channels["train"].rows)
+    classes = check_labels(
+        job.parameters, _labels(loaded), loaded.channels["train"].rows, loaded.schema.layout
+    )
+    check_all_rows(job.parameters, {name: kept.summary for name, kept in loaded.channels.items()}, classes)
     plan = _plan(job, loaded)
     with clock.phase("matrix"):
         matrices = _matrices(job, place, loaded, plan, scratch)

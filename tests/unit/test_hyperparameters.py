@@ -721,6 +721,10 @@ def test_settings_that_contradict_each_other_are_refused_as_xgboost_does(
             ("drop_columns holds 'y', which is the label_column",),
         ),
         ({"objective": "multi:softmax", "eval_metric": "f1_binary"}, ("use f1_macro",)),
+        (
+            {"objective": "multi:softmax", "eval_metric": "auc", "group_column": "1"},
+            ("metric auc is not for classes in groups",),
+        ),
         ({"eval_metric": "quantile"}, ("metric quantile needs quantile_alpha",)),
         (
             {

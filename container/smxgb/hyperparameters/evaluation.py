@@ -12,6 +12,7 @@ from smxgb.metrics import (
     RANKING_CUT,
     Metric,
     default_metric,
+    kind_of,
     merged_metrics,
     monitored_metric,
     parse_metric,
@@ -115,6 +116,9 @@ def _unfit(metric: Metric, settings: Hyperparameters) -> str | None:
         several = len(getattr(settings, field) or ()) > 1 and settings.objective == f"reg:{base}error"
         if several and metric.base != base:
             return f"metric {metric.name} is not for several predictions of a row ({field}): use {base}."
+    of_classes = kind_of(settings.objective or DEFAULT_OBJECTIVE) == "multi-class"
+    if of_classes and settings.group_column is not None and metric.base in {"auc", "aucpr"}:
+        return f"metric {metric.name} is not for classes in groups: leave out group_column, or the metric."
     reason = unfit_reason(metric, settings.objective or DEFAULT_OBJECTIVE)
     unlabelled = settings.objective == "survival:aft" and settings.label_column is None
     if not reason and unlabelled and metric.base not in _OF_BOUNDS:
