@@ -6,12 +6,10 @@ import argparse
 import json
 import os
 import sys
-import traceback
 from pathlib import Path
 
 from smxgb.environment import process_environ
-from smxgb.errors import JobError, as_job_error
-from smxgb.progress import Link, die_with_parent, log, log_error, warnings_as_lines
+from smxgb.progress import Link, die_with_parent, failure_of, log, log_error, warnings_as_lines
 from smxgb.supervisor import supervise
 from smxgb.terminal import is_watched, round_bar, write_over_bar
 
@@ -32,7 +30,7 @@ def main() -> int:
         case "describe":
             return _describe(markdown=arguments.markdown)
         case "work":
-            _work(arguments.link)
+            _work(arguments.link, arguments.beat)
     return serve()
 
 
@@ -51,6 +49,7 @@ def _arguments() -> argparse.Namespace:
     commands.add_parser("serve", help="serve a model (comes later)")
     work = commands.add_parser("work")
     work.add_argument("--link", type=int, required=True)
+    work.add_argument("--beat", type=float)
     return parser.parse_args()
 
 
@@ -77,10 +76,11 @@ def _check(hyperparameters: Path | None, channels: dict[str, Path]) -> int:
 
     try:
         rehearse(load_job(process_environ(), Places(hyperparameters, channels or None)))
-    except JobError as error:
-        for line in error.lines():
+    except Exception as error:  # noqa: BLE001 - whatever it is, it gets reported
+        failure = failure_of(error)
+        for line in failure.lines():
             log_error(line)
-        return error.exit_code
+        return failure.exit_code
     return 0
 
 
@@ -91,8 +91,10 @@ def _describe(*, markdown: bool) -> int:
     return 0
 
 
-def _work(fd: int) -> None:
-    """Do the work of a training job in this process; `fd` is the pipe to the supervisor. Does not return.
+def _work(fd: int, beat: float | None) -> None:
+    """Do the work of a training job in this process; `fd` leads to the supervisor. Does not return.
+
+    `beat` is after how many seconds each the supervisor wants a sign of life, if it does.
 
     Leaves through `os._exit`, since XGBoost's clean-up at the end of the interpreter can wait for other
     hosts.
@@ -105,15 +107,15 @@ def _work(fd: int) -> None:
         warnings_as_lines()
         if is_watched():
             write_over_bar()
+        if beat is not None:
+            link.beat(beat)
         _keep_out(KEPT_OUT)
         from smxgb.job import load_job  # noqa: PLC0415 - after the packages that are kept out
         from smxgb.trainers import train as start_training  # noqa: PLC0415
 
         start_training(load_job(process_environ()), link)
-    except BaseException as error:  # noqa: BLE001 - the one boundary: whatever it is, it gets reported
-        failure = as_job_error(error)
-        if not isinstance(error, JobError):
-            traceback.print_exc()
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it gets reported
+        failure = failure_of(error)
         link.failed(failure)
         code = failure.exit_code
     finally:

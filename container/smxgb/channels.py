@@ -61,10 +61,20 @@ SPARSE_TOKEN = re.compile(rb"^\S+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?$")
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file of a channel; `size` in bytes."""
+    """A file of a channel, or a part of one: `size` bytes from byte `begin` on.
+
+    A part stands for the records of a text file that begin in it, or the row groups whose middle lies in it.
+    """
 
     path: Path
     size: int
+    begin: int = 0
+    is_part: bool = False
+
+    @property
+    def end(self) -> int:
+        """The byte after the last one."""
+        return self.begin + self.size
 
 
 @dataclass(frozen=True)
@@ -104,8 +114,12 @@ class Channels:
             yield self.validation
 
 
-def find_channels(config: Mapping[str, object], folders: Mapping[str, Path]) -> Channels:
+def find_channels(
+    config: Mapping[str, object], folders: Mapping[str, Path], *, alone: bool = True
+) -> Channels:
     """Return the job's channels; `config` is inputdataconfig.json, `folders` has the folder of each.
+
+    With several hosts, `alone` false, a channel may have no file on this one.
 
     Raises:
         UserError: With all that is wrong with all channels.
@@ -127,7 +141,7 @@ def find_channels(config: Mapping[str, object], folders: Mapping[str, Path]) -> 
     channels: dict[Name, Channel] = {}
     for name, given in chosen.items():
         with mistakes.collect():
-            channels[name] = _channel(name, config[given], folders[given])
+            channels[name] = _channel(name, config[given], folders[given], alone=alone)
     if "train" not in chosen:
         mistakes.add(_no_train(sorted(config)))
     mistakes.raise_any()
@@ -142,7 +156,7 @@ def _no_train(names: list[str]) -> str:
     return f"there is no channel 'train', only {', '.join(repr(name) for name in names)}: {cure} 'train'."
 
 
-def _channel(name: Name, config: object, folder: Path) -> Channel:
+def _channel(name: Name, config: object, folder: Path, *, alone: bool) -> Channel:
     mistakes = Mistakes()
     if not isinstance(config, dict):
         raise UserError(
@@ -161,12 +175,15 @@ def _channel(name: Name, config: object, folder: Path) -> Channel:
     if mode == "Pipe":
         mistakes.add(f"channel '{folder.name}': input mode Pipe is not supported yet: use File or FastFile.")
     mistakes.raise_any()
-    if not folder.is_dir():
+    if not folder.is_dir() and alone:
         raise UserError(_no_folder(folder))
-    files, skipped = find_files(folder)
-    if not files:
+    files, skipped = find_files(folder) if folder.is_dir() else ((), ())
+    if not files and alone:
         raise UserError(_no_files(folder, skipped))
-    content_type, why = (given, "given") if given else detect_content_type(folder.name, files)
+    if given or not files:
+        content_type, why = given or "csv", "given" if given else "no file tells"
+    else:
+        content_type, why = detect_content_type(folder.name, files)
     if content_type in {"libsvm", "recordio-protobuf"}:
         raise UserError(
             f"channel '{folder.name}' holds {content_type} ({why}), which is not supported yet: use CSV or "

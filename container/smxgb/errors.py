@@ -9,10 +9,14 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+type Origin = Literal["here", "everywhere", "elsewhere"]
+"""Where a failure comes from: this host; all hosts at once, so that its text names the guilty one; perhaps
+another host, of whose failure it may be the mere consequence."""
 
 FAILURE_LIMIT = 1023
 """Bytes of a failure file. SageMaker shows the first 1,024 characters of it as FailureReason."""
@@ -24,17 +28,41 @@ _DISK_CURES = {
 
 
 class JobError(Exception):
-    """A failure that is reported to the user: one or more mistakes, each a sentence with its cure."""
+    """A failure that is reported to the user: one or more mistakes, each a sentence with its cure.
 
-    kind: ClassVar[str] = "AlgorithmError"
-    exit_code: ClassVar[int] = 1
+    `exit_code` is that of its kind unless the failure brings its own.
+    """
 
-    def __init__(self, mistake: str, *mistakes: str) -> None:
+    kind = "AlgorithmError"
+    exit_code = 1
+
+    def __init__(
+        self, mistake: str, *mistakes: str, exit_code: int | None = None, origin: Origin = "here"
+    ) -> None:
         self.mistakes = tuple(map(_one_line, (mistake, *mistakes)))
+        self.origin = origin
+        if exit_code is not None:
+            self.exit_code = exit_code
         super().__init__(*self.mistakes)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    def as_json(self) -> dict[str, object]:
+        """Return the failure as a JSON object, to be sent to another process."""
+        return {
+            "kind": self.kind,
+            "mistakes": list(self.mistakes),
+            "exit_code": self.exit_code,
+            "origin": self.origin,
+        }
+
+    def of_host(self, name: str) -> JobError:
+        """Return the failure as other hosts see it: each mistake names the host, unless it does already."""
+        if self.origin == "everywhere":
+            return self
+        mistakes = [f"host {name}: {mistake}" for mistake in self.mistakes]
+        return type(self)(*mistakes, exit_code=self.exit_code, origin=self.origin)
 
     def lines(self) -> list[str]:
         """Return the report: the kind, count and first mistake on line 1, then one line for each other."""
@@ -76,10 +104,14 @@ class PlatformError(JobError):
     exit_code = 3
 
 
-def of_kind(kind: str, mistake: str, *mistakes: str) -> JobError:
-    """Return the failure whose class calls itself `kind`; an unknown kind is a fault of ours."""
-    error = {"UserError": UserError, "PlatformError": PlatformError}.get(kind, AlgorithmError)
-    return error(mistake, *mistakes)
+def from_json(value: Mapping[str, object]) -> JobError:
+    """Return the failure that another process sent. What is not understood becomes a fault of ours."""
+    match value:
+        case {"kind": str(kind), "mistakes": [str(first), *others], "exit_code": int(code), "origin": origin}:
+            error = {"UserError": UserError, "PlatformError": PlatformError}.get(kind, AlgorithmError)
+            known = origin if origin in get_args(Origin.__value__) else "here"
+            return error(first, *map(str, others), exit_code=code, origin=cast("Origin", known))
+    return AlgorithmError(f"a failure was reported in a form that is not understood: {value}")
 
 
 class Mistakes:
@@ -102,10 +134,14 @@ class Mistakes:
             for text in error.mistakes:
                 self.add(text)
 
-    def raise_any(self) -> None:
+    def __iter__(self) -> Iterator[str]:
+        """Yield what was noted, in order."""
+        return iter(self._texts)
+
+    def raise_any(self, origin: Origin = "here") -> None:
         """Raise one `UserError` with all that was noted, if anything was."""
         if self._texts:
-            raise UserError(*self._texts)
+            raise UserError(*self._texts, origin=origin)
 
 
 def as_job_error(error: BaseException) -> JobError:

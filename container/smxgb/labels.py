@@ -145,24 +145,24 @@ def check_all_rows(parameters: Parsed, channels: Mapping[str, Summary], classes:
             f"objective={settings.objective} needs {needed}."
         )
     if classes is not None and not settings.num_class:
-        _count_classes(classes, [kept.label for kept in channels.values() if kept.label], mistakes)
+        _check_gaps(classes, [kept.label for kept in channels.values() if kept.label], mistakes)
     mistakes.raise_any()
 
 
-def _count_classes(classes: int, labels: list[Labels], mistakes: Mistakes) -> None:
-    """Log the classes that were counted; note a mistake if the labels are hardly numbers of classes."""
+def _check_gaps(classes: int, labels: list[Labels], mistakes: Mistakes) -> None:
+    """Log the classes without rows; note a mistake if the labels are hardly numbers of classes."""
     lists = [found.different for found in labels if found.different is not None]
-    gaps = ""
-    if len(lists) == len(labels):
-        known = set[float]().union(*lists)
-        if classes > max(FEW_CLASSES, SPARSEST * len(known)):
-            mistakes.add(
-                f"the {len(known)} different labels ({_listed(sorted(known))}) make {classes:,} classes, "
-                "one more than the largest: number the classes 0, 1, 2 and so on, or set num_class."
-            )
-        unused = [label for label in range(classes) if label not in known]
-        gaps = f"; no row has the label {_listed(unused)}" if unused else ""
-    log(f"num_class is not set: {classes:,} classes, one more than the largest label{gaps}.")
+    if len(lists) < len(labels):
+        return
+    known = set[float]().union(*lists)
+    unused = [label for label in range(classes) if label not in known]
+    if classes > max(FEW_CLASSES, SPARSEST * len(known)):
+        mistakes.add(
+            f"the {len(known)} different labels ({_listed(sorted(known))}) make {classes:,} classes, one "
+            "more than the largest: number the classes 0, 1, 2 and so on, or set num_class."
+        )
+    elif unused:
+        log(f"No row has the label {_listed(unused)}, which are classes of the model all the same.")
 
 
 def _which_column(settings: Hyperparameters, layout: Layout | None) -> str:

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 from smxgb.environment import memory_available
 from smxgb.errors import Mistakes
-from smxgb.hyperparameters import resolve_constraints
-from smxgb.labels import check_labels
+from smxgb.examination import examine
 from smxgb.logbook import start_block
-from smxgb.plan import make_plan
 from smxgb.progress import log
 from smxgb.readers import open_reader
-from smxgb.store import Summary, summarise
+from smxgb.store import Summary, no_rows, summarise
 
 if TYPE_CHECKING:
     from smxgb.batch import Schema
@@ -43,17 +41,22 @@ def rehearse(job: Job) -> None:
             log(f"Channel {channel.name}: about {reader.expected_rows():,} rows and {columns} columns.")
             if seen.label:
                 labels[channel.name] = seen.label
+            # A batch without rows is the only one: it comes after all rows were left out.
+            if not seen.rows:
+                mistakes.add(no_rows(channel.name, seen))
         if schema is None:
             break
     if schema is not None:
         with mistakes.collect():
-            resolve_constraints(job.parameters.settings, schema.names)
-        with mistakes.collect():
-            rows = sum(shape.rows for shape in shapes.values())
-            check_labels(job.parameters, labels, rows, schema.layout)
-        with mistakes.collect():
-            plan = make_plan(job.parameters, shapes, memory_available())
-            log(plan.describe())
-            plan.check()
+            examined = examine(
+                job.parameters,
+                schema,
+                labels,
+                shapes,
+                rows=shapes["train"].rows if "train" in shapes else 0,
+                available=memory_available(),
+            )
+            for line in examined.describe():
+                log(line)
     mistakes.raise_any()
     log("Nothing was found that would stop the job. Only the first rows of each channel were read.")

@@ -117,6 +117,14 @@ def test_a_model_of_a_headerless_file_predicts_a_plain_array(tmp_path: Path) -> 
     assert booster.predict(xgb.DMatrix(table.iloc[:, 1:].to_numpy())).shape == (len(table),)
 
 
+def test_names_of_any_alphabet_are_written_where_the_locale_knows_ascii_only(tmp_path: Path) -> None:
+    table = diabetes().rename(columns={"bmi": "größe"})
+    write_opt_ml(tmp_path, hyperparameters={"num_round": 2}, channels={"train": csv(table, header=True)})
+    done = run_train(tmp_path, environment={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"})
+    assert done.code == 0, done.log
+    assert "größe" in done.output_data["feature_importance.csv"].decode("utf-8")
+
+
 def test_the_names_of_a_header_are_the_models(tmp_path: Path) -> None:
     table = diabetes().rename(columns={"bmi": "mass [kg/m2] <ratio>"})
     done = train(tmp_path, {"num_round": 5}, train=csv(table, header=True))

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import xgboost as xgb
 
-from smxgb.artifacts import predict_alike, publish_model, stage_model, write_importance, write_report
+from smxgb.artifacts import predict_alike, stage_importance, stage_model, stage_report
 from smxgb.batch import Schema
 from smxgb.boosting import with_scaled_leaves
 
@@ -27,19 +27,18 @@ def trained(**parameters: object) -> tuple[xgb.Booster, xgb.DMatrix]:
     return xgb.train({"max_depth": 3, **parameters}, matrix, 6), matrix
 
 
-def test_a_staged_model_has_no_name_yet_and_a_published_one_stands_alone(tmp_path: Path) -> None:
+def test_a_staged_model_stands_alone_and_has_no_name_yet(tmp_path: Path) -> None:
     booster, _ = trained()
     staged = stage_model(booster, NAMED, tmp_path / "model")
-    assert not (tmp_path / "model/xgboost-model").exists()
-    path = publish_model(staged)
-    assert [entry.name for entry in path.parent.iterdir()] == ["xgboost-model"]
-    assert xgb.Booster(model_file=bytearray(path.read_bytes())).feature_names == list(NAMED.names)
+    assert list(staged.parent.iterdir()) == [staged]
+    assert staged.name == ".smxgb-xgboost-model"
+    assert xgb.Booster(model_file=bytearray(staged.read_bytes())).feature_names == list(NAMED.names)
 
 
 def test_names_of_our_making_are_not_in_the_model(tmp_path: Path) -> None:
     booster, matrix = trained()
     expected = booster.predict(matrix)
-    path = publish_model(stage_model(booster, Schema.unnamed(3), tmp_path))
+    path = stage_model(booster, Schema.unnamed(3), tmp_path)
     model = xgb.Booster(model_file=bytearray(path.read_bytes()))
     assert model.feature_names is None
     array = xgb.DMatrix(matrix.get_data().toarray())
@@ -48,8 +47,7 @@ def test_names_of_our_making_are_not_in_the_model(tmp_path: Path) -> None:
 
 def test_every_feature_has_a_row_of_importance_the_most_important_first(tmp_path: Path) -> None:
     booster, _ = trained()
-    write_importance(booster, NAMED, tmp_path, linear=False)
-    with (tmp_path / "feature_importance.csv").open() as stream:
+    with stage_importance(booster, NAMED, tmp_path, linear=False).open() as stream:
         rows = list(csv.DictReader(stream))
     scores = booster.get_score(importance_type="gain")
     assert {row["feature"]: float(row["gain"]) for row in rows} == {
@@ -61,8 +59,8 @@ def test_every_feature_has_a_row_of_importance_the_most_important_first(tmp_path
 
 
 def test_the_report_is_json_without_nan(tmp_path: Path) -> None:
-    write_report({"history": {"train": {"auc": [0.5, math.nan]}}, "best": math.inf}, tmp_path / "data")
-    text = (tmp_path / "data/metrics.json").read_text()
+    report = {"history": {"train": {"auc": [0.5, math.nan]}}, "best": math.inf}
+    text = stage_report(report, tmp_path / "data").read_text()
     assert json.loads(text) == {"history": {"train": {"auc": [0.5, None]}}, "best": None}
     assert "NaN" not in text
 

@@ -95,7 +95,8 @@ def test_a_metric_takes_its_labels_and_no_others(
 
 def test_a_metric_of_classes_takes_any_class() -> None:
     found = {"train": labels(0, 1, 2)}
-    assert check_labels(settings(objective="multi:softmax", eval_metric="auc,f1"), found, rows=100) == 3
+    given = settings(objective="multi:softmax", eval_metric="auc,f1", group_column=None)
+    assert check_labels(given, found, rows=100) == 3
 
 
 def test_high_grades_are_taken_where_the_gain_is_the_grade_itself() -> None:
@@ -114,8 +115,9 @@ def test_the_same_labels_in_both_channels_are_one_mistake() -> None:
         check_labels(settings(objective="binary:logistic"), found, rows=100)
     assert caught.value.mistakes == (
         (
-            "channel train has the labels 1, 2 (so has channel validation), but for objective=binary:logistic "
-            "a label is a number from 0 to 1: recode the labels, or choose another objective."
+            "channel train has the labels 1, 2 (so has channel validation), but for "
+            "objective=binary:logistic a label is a number from 0 to 1: recode the labels, or choose another "
+            "objective."
         ),
     )
 
@@ -152,11 +154,9 @@ def test_weights_that_are_all_0_are_refused_in_every_channel() -> None:
     assert caught.value.mistakes[0].startswith("channel validation: the weights of all 2 rows are 0")
 
 
-def test_counted_classes_are_said_with_those_that_no_row_has(capsys: pytest.CaptureFixture[str]) -> None:
+def test_classes_that_no_row_has_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     check_all_rows(settings(objective="multi:softmax"), {"train": seen(0, 1, 3), "validation": seen(5)}, 6)
-    assert "num_class is not set: 6 classes, one more than the largest label; no row has the label 2, 4." in (
-        capsys.readouterr().out
-    )
+    assert "No row has the label 2, 4, which are classes" in capsys.readouterr().out
 
 
 def test_labels_that_make_far_more_classes_than_there_are_labels_are_refused() -> None:
