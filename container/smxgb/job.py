@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from smxgb.channels import find_channels
 from smxgb.environment import Paths, read_hosts, read_json, read_machine
 from smxgb.errors import Mistakes, UserError
-from smxgb.hyperparameters import DEFAULT_OBJECTIVE, ColumnRef, parse
+from smxgb.hyperparameters import DEFAULT_OBJECTIVE, ColumnRef, parse, tunes_on_train
 from smxgb.metrics import kind_of
 
 if TYPE_CHECKING:
@@ -189,6 +189,10 @@ def _choose_device(settings: Hyperparameters, machine: Machine, mistakes: Mistak
             if settings.device == "cuda":
                 mistakes.add(f"{name}={value!r} does not run on a GPU: use device=cpu, or another {name}.")
             return Choice("cpu", f"{name}={value} has no GPU version")
+    if settings.updater:
+        if settings.device == "cuda":
+            mistakes.add("updater names steps that do not run on a GPU: leave it out, or use device=cpu.")
+        return Choice("cpu", "the updaters have no GPU version")
     if settings.device == "cpu":
         unused = f"; {len(machine.gpus)} GPUs are not used" if machine.gpus else ""
         return Choice("cpu", f"as asked for{unused}")
@@ -258,7 +262,7 @@ def _need_validation(settings: Hyperparameters, mistakes: Mistakes) -> None:
             "or leave "
             "early_stopping_rounds out."
         )
-    if settings.tuning_metric:
+    if settings.tuning_metric and not tunes_on_train(settings):
         mistakes.add(
             f"the tuning job optimises {settings.tuning_metric!r}, but there is no 'validation' channel: "
             "add one."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from smxgb.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from smxgb.hyperparameters import Parsed
     from smxgb.store import Shape
@@ -59,7 +59,7 @@ def make_plan(
     holds beside the matrix.
     """
     settings = parameters.settings
-    kind = choose_matrix(settings.booster, settings.tree_method)
+    kind = choose_matrix(settings.booster, settings.tree_method, settings.updater)
     outputs = classes or len(settings.quantile_alpha or settings.expectile_alpha or (0,))
     row = _Row(kind, settings.max_bin or XGBOOST_MAX_BIN, outputs)
     bases = {metric.base for metric in parameters.metrics}
@@ -75,16 +75,23 @@ def make_plan(
     )
 
 
-def choose_matrix(booster: str | None, tree_method: str | None) -> MatrixKind:
-    """Return the kind of matrix for a booster and tree method, None being XGBoost's default.
+def choose_matrix(
+    booster: str | None, tree_method: str | None, updater: Collection[str] | None
+) -> MatrixKind:
+    """Return the kind of matrix for a booster, tree method and updaters, None being XGBoost's default.
 
-    XGBoost's `exact` takes no iterator, and only `hist` takes a binned matrix.
+    XGBoost's `exact` takes no iterator, and only `hist` takes a binned matrix. Updaters take the place of the
+    tree method; `grow_colmaker` is that of `exact`, and `prune` looks at no rows.
     """
+    if booster == "gblinear":
+        return "iterated"
+    if updater:
+        if "grow_colmaker" in updater:
+            return "whole"
+        return "quantile" if set(updater) <= {"grow_quantile_histmaker", "prune"} else "iterated"
     if tree_method == "exact":
         return "whole"
-    if booster == "gblinear" or tree_method == "approx":
-        return "iterated"
-    return "quantile"
+    return "iterated" if tree_method == "approx" else "quantile"
 
 
 @dataclass(frozen=True)

@@ -124,12 +124,13 @@ TABLE = {
         {"objective": "rank:ndcg"},
     ),
     "a first prediction that can't be": Mistake(
-        "UserError: base_score=2 is not allowed with objective=binary:logistic: it must be from 0 "
-        "to 1; change it or leave it out.",
+        "UserError: base_score=2 is not allowed with objective=binary:logistic: it must be above 0 "
+        "and below 1; change it or leave it out.",
         {"objective": "binary:logistic", "base_score": 2},
     ),
     "exact without a depth": Mistake(
-        "UserError: max_depth=0 (no limit) does not go with tree_method=exact: set a depth, or use hist.",
+        "UserError: max_depth=0 (no limit) does not go with tree_method=exact: set a depth, or use "
+        "tree_method=hist.",
         {"tree_method": "exact", "max_depth": 0},
     ),
     "updating no model": Mistake(
