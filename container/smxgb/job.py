@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from smxgb.channels import find_channels
-from smxgb.environment import Paths, read_hosts, read_json, read_machine
-from smxgb.errors import Mistakes
+from smxgb.environment import Paths, can_write, read_hosts, read_json, read_machine
+from smxgb.errors import Mistakes, UserError
 from smxgb.hyperparameters import DEFAULT_OBJECTIVE, ColumnRef, parse
 from smxgb.metrics import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from smxgb.channels import Channels
     from smxgb.environment import Hosts, Machine
@@ -112,21 +112,21 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     hosts = None
     with mistakes.collect():
         hosts = read_hosts(paths)
-    with mistakes.collect():
-        parameters = parse(read_json(places.hyperparameters or paths.config / "hyperparameters.json"))
+    parameters = _parameters(paths, places, mistakes)
+    settings = parameters.settings
+    device = _choose_device(parameters, machine, mistakes)
+    _check_spool_dir(parameters, mistakes)
+    if hosts is not None:
+        _refuse_what_comes_later(parameters, hosts, mistakes)
     with mistakes.collect():
         channels = _channels(paths, places, alone=hosts is None or len(hosts.names) == 1)
+        if channels.validation is None:
+            _need_validation(settings, mistakes)
+        _need_groups(settings, channels, mistakes)
     with mistakes.collect():
         checkpoints = read_json(paths.config / "checkpointconfig.json")
     mistakes.raise_any()
     assert hosts is not None  # noqa: S101 - or there was a mistake
-    settings = parameters.settings
-    device = _choose_device(settings, machine, mistakes)
-    _refuse_what_comes_later(parameters, hosts, mistakes)
-    if channels.validation is None:
-        _need_validation(settings, mistakes)
-    _need_groups(settings, channels, mistakes)
-    mistakes.raise_any()
     notes = [*parameters.notes, *channels.notes]
     if checkpoints:
         notes.append(
@@ -140,11 +140,29 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     return Job(paths, hosts, machine, parameters, channels, mode, device, tuple(notes))
 
 
+def _parameters(paths: Paths, places: Places, mistakes: Mistakes) -> Parsed:
+    """Return the settings; what is wrong with one is noted, and it is left at its default."""
+    path = places.hyperparameters or paths.config / "hyperparameters.json"
+    # What stands in for a file that can't be read has no mistake, so that the rest of the job can be checked.
+    raw: Mapping[str, object] = {"num_round": 1}
+    with mistakes.collect():
+        raw = read_json(path)
+        if places.hyperparameters and not path.exists():
+            raw = {"num_round": 1}
+            mistakes.add(f"there is no file {path}: name one that holds the job's hyperparameters as JSON.")
+    return parse(raw, mistakes)
+
+
 def _channels(paths: Paths, places: Places, *, alone: bool) -> Channels:
     if places.channels is not None:
         return find_channels({name: {} for name in places.channels}, places.channels, alone=alone)
     config = read_json(paths.config / "inputdataconfig.json")
     names = sorted(config) or sorted(folder.name for folder in paths.data.glob("*") if folder.is_dir())
+    if not names:
+        raise UserError(
+            f"there is no input channel: {paths.data} holds no folder, and inputdataconfig.json names none. "
+            "Give the job a channel named 'train'."
+        )
     folders = {name: paths.data / name for name in names}
     return find_channels({name: config.get(name, {}) for name in names}, folders, alone=alone)
 
@@ -155,7 +173,17 @@ def _choose_mode(hosts: Hosts) -> Choice[Mode]:
     return Choice("collective", f"{len(hosts.names)} hosts")
 
 
-def _choose_device(settings: Hyperparameters, machine: Machine, mistakes: Mistakes) -> Choice[Device]:
+def _check_spool_dir(parameters: Parsed, mistakes: Mistakes) -> None:
+    chosen = parameters.settings.spool_dir
+    if chosen is not None and not can_write(Path(chosen)):
+        mistakes.add(
+            f"{parameters.shown['spool_dir']} is no folder that can be written: give one that exists, or "
+            "leave it out."
+        )
+
+
+def _choose_device(parameters: Parsed, machine: Machine, mistakes: Mistakes) -> Choice[Device]:
+    settings = parameters.settings
     on_cpu_only = {"booster": "gblinear", "tree_method": "exact"}
     for name, value in on_cpu_only.items():
         if getattr(settings, name) == value:
@@ -168,8 +196,8 @@ def _choose_device(settings: Hyperparameters, machine: Machine, mistakes: Mistak
     if settings.device == "cuda":
         if not machine.gpus:
             mistakes.add(
-                "device='cuda' (or tree_method='gpu_hist', gpu_id, n_gpus) needs a GPU and this host has "
-                "none: use an instance with a GPU, or set device=cpu."
+                f"{parameters.shown['device']} needs a GPU and this host has none: use an instance with a "
+                "GPU, or set device=cpu."
             )
         return Choice("cuda", "as asked for")
     return Choice("cuda", "a GPU is there") if machine.gpus else Choice("cpu", "no GPU is there")
