@@ -109,24 +109,22 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     paths = Paths.from_environ(environ)
     machine = read_machine(environ)
     mistakes = Mistakes()
-    hosts = None
+    hosts = parameters = channels = device = None
     with mistakes.collect():
         hosts = read_hosts(paths)
-    parameters = _parameters(paths, places, mistakes)
-    settings = parameters.settings
-    device = _choose_device(parameters, machine, mistakes)
-    _check_spool_dir(parameters, mistakes)
-    if hosts is not None:
-        _refuse_what_comes_later(parameters, hosts, mistakes)
+    with mistakes.collect():
+        parameters = read_settings(paths, places, mistakes)
     with mistakes.collect():
         channels = _channels(paths, places, alone=hosts is None or len(hosts.names) == 1)
-        if channels.validation is None:
-            _need_validation(settings, mistakes)
-        _need_groups(settings, channels, mistakes)
     with mistakes.collect():
         checkpoints = read_json(paths.config / "checkpointconfig.json")
+    if parameters:
+        device = _choose_device(parameters, machine, mistakes)
+        _check_spool_dir(parameters, mistakes)
+        _cross_check(parameters, hosts, channels, mistakes)
     mistakes.raise_any()
-    assert hosts is not None  # noqa: S101 - or there was a mistake
+    assert hosts and parameters and channels and device  # noqa: S101, PT018 - or there was a mistake
+    settings = parameters.settings
     notes = [*parameters.notes, *channels.notes]
     if checkpoints:
         notes.append(
@@ -140,17 +138,27 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     return Job(paths, hosts, machine, parameters, channels, mode, device, tuple(notes))
 
 
-def _parameters(paths: Paths, places: Places, mistakes: Mistakes) -> Parsed:
-    """Return the settings; what is wrong with one is noted, and it is left at its default."""
-    path = places.hyperparameters or paths.config / "hyperparameters.json"
-    # What stands in for a file that can't be read has no mistake, so that the rest of the job can be checked.
-    raw: Mapping[str, object] = {"num_round": 1}
-    with mistakes.collect():
-        raw = read_json(path)
-        if places.hyperparameters and not path.exists():
-            raw = {"num_round": 1}
-            mistakes.add(f"there is no file {path}: name one that holds the job's hyperparameters as JSON.")
-    return parse(raw, mistakes)
+def read_settings(paths: Paths, places: Places, mistakes: Mistakes | None = None) -> Parsed:
+    """Return the job's settings alone. A file that was named must be there; SageMaker's may be missing.
+
+    Raises UserError; with `mistakes`, that notes what is wrong with single settings, for a file only.
+    """
+    named = places.hyperparameters
+    if named is not None and not named.exists():
+        raise UserError(f"there is no file {named}: give the path of a JSON file with the hyperparameters.")
+    return parse(read_json(named or paths.config / "hyperparameters.json"), mistakes)
+
+
+def _cross_check(
+    parameters: Parsed, hosts: Hosts | None, channels: Channels | None, mistakes: Mistakes
+) -> None:
+    """Note what the settings ask of hosts and channels in vain; None is what could not be read."""
+    if hosts:
+        _refuse_what_comes_later(parameters, hosts, mistakes)
+    if channels:
+        _need_groups(parameters.settings, channels, mistakes)
+        if channels.validation is None:
+            _need_validation(parameters.settings, mistakes)
 
 
 def _channels(paths: Paths, places: Places, *, alone: bool) -> Channels:

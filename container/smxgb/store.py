@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import errno
 import shutil
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from smxgb.batch import CELL_BYTES, Dense
+from smxgb.batch import CELL_BYTES, Dense, rows_of_batch
 from smxgb.errors import PlatformError
 from smxgb.groups import Runs
-from smxgb.progress import readable_bytes
+from smxgb.progress import log, readable_bytes
 from smxgb.readers.ahead import ahead
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from smxgb.batch import Batch, FloatArray, Role, Schema
     from smxgb.groups import Groups
     from smxgb.readers import Reader
+
+BLOCKS = 16 << 20
+"""Bytes of blocks of text in work."""
 
 DISTINCT = 20
 """Labels are listed up to this many different ones."""
@@ -116,12 +120,13 @@ class Shape:
 class Stored:
     """A channel whose rows can be read any number of times: `batches()` begins a pass.
 
-    `groups` is None where the rows have none.
+    `groups` is None where the rows have none. `reading` is about how many bytes a pass holds at its most.
     """
 
     summary: Summary
     batches: Callable[[], Iterator[Batch]]
     groups: Groups | None = None
+    reading: int = 0
 
     @property
     def rows(self) -> int:
@@ -139,14 +144,38 @@ def keep(reader: Reader, schema: Schema, folder: Path, name: str) -> Stored:
     runs = Runs()
     if reader.cheap_to_repeat:
         summary = Summary(missing=None)
-        for batch in runs.watch(reader.batches(replace(schema, names=()))):
+        for batch in runs.watch(told(reader.batches(replace(schema, names=())), name)):
             summary = summary.merge(summarise(batch, summary.label))
-        return Stored(summary, lambda: reader.batches(schema), runs.groups(name))
+        return Stored(
+            summary, lambda: reader.batches(schema), runs.groups(name), reading_bytes(reader, schema)
+        )
     path = folder / name
     summary = _spool(reader, schema, path, runs)
     return Stored(
-        summary, lambda: ahead(_spooled(path, schema)) if summary.rows else iter(()), runs.groups(name)
+        summary,
+        lambda: ahead(_spooled(path, schema)) if summary.rows else iter(()),
+        runs.groups(name),
+        reading_bytes(reader, schema),
     )
+
+
+def reading_bytes(reader: Reader, schema: Schema) -> int:
+    """Return about how many bytes the passes over a channel hold at their most, as measured."""
+    columns = max(1, len(schema.names))
+    batch = CELL_BYTES * columns * rows_of_batch(columns)
+    return 6 * batch + 2 * reader.buffer_bytes if reader.cheap_to_repeat else BLOCKS + 5 * batch // 2
+
+
+def told(batches: Iterator[Batch], channel: str, every: float = 30.0) -> Iterator[Batch]:
+    """Yield `batches`; every half minute, or so many seconds, log how many rows there were."""
+    rows = 0
+    said = time.monotonic()
+    for batch in batches:
+        yield batch
+        rows += batch.rows
+        if time.monotonic() - said >= every:
+            said = time.monotonic()
+            log(f"Channel {channel}: {rows:,} rows read.")
 
 
 def summarise(batch: Batch, known: Labels | None = None) -> Summary:
@@ -198,7 +227,7 @@ def _spool(reader: Reader, schema: Schema, path: Path, runs: Runs) -> Summary:
     writer: pa.ipc.RecordBatchStreamWriter | None = None
     try:
         with pa.OSFile(str(path), "wb") as file:
-            for batch in runs.watch(reader.batches(schema)):
+            for batch in runs.watch(told(reader.batches(schema), path.name)):
                 summary = summary.merge(summarise(batch, summary.label))
                 record = _record(batch)
                 writer = writer or pa.ipc.new_stream(file, record.schema)

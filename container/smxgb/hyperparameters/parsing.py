@@ -42,8 +42,8 @@ class Parsed:
 
     `extra` holds parameters of XGBoost that are not in the declared table, as XGBoost takes them. `metrics`
     is in the order of the log; `monitored` is one of them, watched by early stopping. `script_mode` holds the
-    `sagemaker_*` keys as they came. `notes` are lines for the log. `shown` has each setting that the job gives,
-    by field, as it gives it: `device` may stand there as gpu_id='0'.
+    `sagemaker_*` keys as they came. `notes` are lines for the log. `shown` has each setting that the job
+    gives, by field, as it gives it: `device` may stand there as gpu_id='0'.
     """
 
     settings: Hyperparameters
@@ -72,8 +72,8 @@ class _Draft:
 def parse(raw: Mapping[str, object], mistakes: Mistakes | None = None) -> Parsed:
     """Return the settings that the content of hyperparameters.json stands for.
 
-    Raises UserError with every mistake that can be found without a look at channels and data; or, if there is
-    `mistakes` to take them, notes them there and leaves such settings at their defaults.
+    Raises UserError with every mistake that can be found without a look at channels and data, unless
+    `mistakes` is there to note them: settings that are wrong are then left out.
     """
     draft, by_name = _Draft(mistakes or Mistakes()), _fields_by_name()
     for name, value in raw.items():
