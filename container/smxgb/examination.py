@@ -65,9 +65,9 @@ def examine(
     mistakes = Mistakes()
     classes = parameters.settings.num_class
     with mistakes.collect():
-        classes = check_labels(parameters, labels, rows)
-    with mistakes.collect():
         constraints = resolve_constraints(parameters.settings, names)
+    with mistakes.collect():
+        classes = check_labels(parameters, labels, rows)
     # The labels are those of all hosts, the memory is this one's.
     origin: Origin = "everywhere" if any(mistakes) else "here"
     with mistakes.collect():

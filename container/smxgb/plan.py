@@ -47,7 +47,8 @@ class Plan:
         if self.needed > self.available:
             raise UserError(
                 f"the training data needs about {_mib(self.needed)} MiB of memory and "
-                f"{_mib(self.available)} MiB are free: use an instance with more memory, or fewer rows or columns."
+                f"{_mib(self.available)} MiB are free: use an instance with more memory, or fewer rows or "
+                "columns."
             )
 
 

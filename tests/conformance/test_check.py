@@ -167,8 +167,8 @@ SAME = {
         {"spool_dir": "/no/such/folder"},
     ),
     "labels, constraints and settings": mistakes.Mistake(
-        "UserError: 2 mistakes. 1. channel train has the labels 0, 1, but for objective=reg:gamma a label "
-        "is a number > 0: recode the labels, or choose another objective.",
+        "UserError: 2 mistakes. 1. monotone_constraints: there is no feature 'weight'; did you mean "
+        "'height'?",
         {"objective": "reg:gamma", "monotone_constraints": '{"weight": 1}'},
         mistakes.NAMED,
     ),
