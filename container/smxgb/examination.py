@@ -68,11 +68,11 @@ def examine(
     mistakes = Mistakes()
     classes = parameters.settings.num_class
     with mistakes.collect():
+        constraints = resolve_constraints(parameters.settings, schema.names)
+    with mistakes.collect():
         classes = check_labels(parameters, labels, rows, schema.layout)
         if whole is not None:
             check_all_rows(parameters, whole, classes)
-    with mistakes.collect():
-        constraints = resolve_constraints(parameters.settings, schema.names)
     # The labels are those of all hosts, the memory is this one's.
     origin: Origin = "everywhere" if any(mistakes) else "here"
     with mistakes.collect():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from smxgb.errors import UserError
+from smxgb.progress import readable_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -37,16 +38,17 @@ class Plan:
         """Return the line of the log that says which matrix is built and what it needs."""
         low, high = ((1 - UNCERTAINTY) * self.needed, (1 + UNCERTAINTY) * self.needed)
         return (
-            f"Matrix: {self.kind}, about {_mib(self.needed)} of {_mib(self.available)} free memory "
-            f"(between {_mib(low)} and {_mib(high)})."
+            f"Matrix: {self.kind}, about {_mib(self.needed)} MiB (between {_mib(low)} and {_mib(high)} MiB) "
+            f"of the {readable_bytes(self.available)} of memory that are free."
         )
 
     def check(self) -> None:
         """Raise UserError if the job would not fit into memory."""
         if self.needed > self.available:
             raise UserError(
-                f"the training data needs about {_mib(self.needed)} of memory and {_mib(self.available)} "
-                "are free: use an instance with more memory, or fewer rows or columns."
+                f"the training data needs about {_mib(self.needed)} MiB of memory and "
+                f"{_mib(self.available)} MiB are free: use an instance with more memory, or fewer rows or "
+                "columns."
             )
 
 
@@ -126,4 +128,4 @@ class _Row:
 
 
 def _mib(count: float) -> str:
-    return f"{round(count) // MIB:,} MiB"
+    return f"{round(count) // MIB:,}"
