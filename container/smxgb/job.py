@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from smxgb.channels import find_channels
-from smxgb.environment import Paths, read_hosts, read_json, read_machine
+from smxgb.environment import Paths, can_write, read_hosts, read_json, read_machine
 from smxgb.errors import Mistakes, UserError
-from smxgb.hyperparameters import DEFAULT_OBJECTIVE, ColumnRef, parse
+from smxgb.hyperparameters import DEFAULT_OBJECTIVE, ColumnRef, parse, tunes_on_train
 from smxgb.metrics import kind_of
 from smxgb.modes import choose_team, refuse_pipes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from smxgb.channels import Channels
     from smxgb.environment import Hosts, Machine
@@ -117,6 +117,7 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
         checkpoints = read_json(paths.config / "checkpointconfig.json")
     if parameters:
         team = choose_team(parameters, hosts, machine, mistakes)
+        _check_spool_dir(parameters, mistakes)
         _refuse_what_comes_later(parameters, mistakes)
         if channels:
             _cross_check(parameters, team, channels, mistakes)
@@ -157,8 +158,22 @@ def _channels(paths: Paths, places: Places, *, alone: bool) -> Channels:
         return find_channels({name: {} for name in places.channels}, places.channels, alone=alone)
     config = read_json(paths.config / "inputdataconfig.json")
     names = sorted(config) or sorted(folder.name for folder in paths.data.glob("*") if folder.is_dir())
+    if not names:
+        raise UserError(
+            f"there is no input channel: {paths.data} holds no folder, and inputdataconfig.json names none. "
+            "Give the job a channel named 'train'."
+        )
     folders = {name: paths.data / name for name in names}
     return find_channels({name: config.get(name, {}) for name in names}, folders, alone=alone)
+
+
+def _check_spool_dir(parameters: Parsed, mistakes: Mistakes) -> None:
+    chosen = parameters.settings.spool_dir
+    if chosen is not None and not can_write(Path(chosen)):
+        mistakes.add(
+            f"{parameters.shown['spool_dir']} is no folder that can be written: give one that exists, or "
+            "leave it out."
+        )
 
 
 def _refuse_what_comes_later(parameters: Parsed, mistakes: Mistakes) -> None:
@@ -193,7 +208,7 @@ def _need_validation(settings: Hyperparameters, mistakes: Mistakes) -> None:
             "or leave "
             "early_stopping_rounds out."
         )
-    if settings.tuning_metric:
+    if settings.tuning_metric and not tunes_on_train(settings):
         mistakes.add(
             f"the tuning job optimises {settings.tuning_metric!r}, but there is no 'validation' channel: "
             "add one."

@@ -41,7 +41,7 @@ class Team:
 def choose_team(parameters: Parsed, hosts: Hosts | None, machine: Machine, mistakes: Mistakes) -> Team:
     """Return who trains. What can't be is noted as a mistake; hosts that could not be read count as one."""
     settings = parameters.settings
-    device = _choose_device(settings, machine, mistakes)
+    device = _choose_device(parameters, machine, mistakes)
     count = len(hosts.names) if hosts else 1
     several = count > 1
     if device.value == "cuda":
@@ -69,18 +69,17 @@ def refuse_pipes(team: Team, channels: Channels, mistakes: Mistakes) -> None:
             )
 
 
-def _choose_device(settings: Hyperparameters, machine: Machine, mistakes: Mistakes) -> Choice[Device]:
-    on_cpu_only = {"booster": "gblinear", "tree_method": "exact"}
-    for name, value in on_cpu_only.items():
-        if getattr(settings, name) == value:
-            if settings.device == "cuda":
-                mistakes.add(f"{name}={value!r} does not run on a GPU: use device=cpu, or another {name}.")
-            elif settings.use_dask_gpu_training and settings.device is None:
-                mistakes.add(
-                    f"{name}={value!r} does not run on a GPU, where use_dask_gpu_training=true trains: use "
-                    f"another {name}, or leave use_dask_gpu_training out."
-                )
-            return Choice("cpu", f"{name}={value} has no GPU version")
+def _choose_device(parameters: Parsed, machine: Machine, mistakes: Mistakes) -> Choice[Device]:
+    settings = parameters.settings
+    for what, why, cure in _for_processors(settings):
+        if settings.device == "cuda":
+            mistakes.add(f"{what} not run on a GPU: {cure}, or use device=cpu.")
+        elif settings.use_dask_gpu_training and settings.device is None:
+            mistakes.add(
+                f"{what} not run on a GPU, where use_dask_gpu_training=true trains: {cure}, or leave "
+                "use_dask_gpu_training out."
+            )
+        return Choice("cpu", why)
     if settings.device == "cpu":
         unused = f"; {len(machine.gpus)} GPUs are not used" if machine.gpus else ""
         return Choice("cpu", f"as asked for{unused}")
@@ -88,8 +87,8 @@ def _choose_device(settings: Hyperparameters, machine: Machine, mistakes: Mistak
         return Choice("cuda", "as asked for" if settings.device else "a GPU is there")
     if settings.device == "cuda":
         mistakes.add(
-            "device='cuda' (or tree_method='gpu_hist', gpu_id, n_gpus) needs a GPU and this host has none: "
-            "use an instance with a GPU, or set device=cpu."
+            f"{parameters.shown['device']} needs a GPU and this host has none: use an instance with a "
+            "GPU, or set device=cpu."
         )
     elif settings.use_dask_gpu_training:
         mistakes.add(
@@ -97,6 +96,15 @@ def _choose_device(settings: Hyperparameters, machine: Machine, mistakes: Mistak
             "device=cpu to do the same on its processors."
         )
     return Choice("cpu", "no GPU is there")
+
+
+def _for_processors(settings: Hyperparameters) -> Iterator[tuple[str, str, str]]:
+    """Yield what does not run on a GPU, as a subject with its verb, the reason for the log, and a cure."""
+    for name, value in {"booster": "gblinear", "tree_method": "exact"}.items():
+        if getattr(settings, name) == value:
+            yield f"{name}={value!r} does", f"{name}={value} has no GPU version", f"use another {name}"
+    if settings.updater:
+        yield "updater names steps that do", "the updaters have no GPU version", "leave it out"
 
 
 def _on_gpus(

@@ -137,16 +137,17 @@ def _labels(loaded: Loaded, group: Group) -> dict[str, Labels]:
 
 
 def _examine(job: Job, place: Place, loaded: Loaded, group: Group) -> Examined:
-    names = loaded.schema.names
+    columns = len(loaded.schema.names)
     examined = examine(
         job.parameters,
-        names,
+        loaded.schema,
         _labels(loaded, group),
-        {name: kept.summary.shape(len(names)) for name, kept in loaded.channels.items()},
+        {name: kept.summary.shape(columns) for name, kept in loaded.channels.items()},
         rows=loaded.all_rows["train"].rows,
         reading=max(kept.reading for kept in loaded.channels.values()),
         available=memory_available() // place.workers,
         gpu_available=gpu.free_memory() if place.device == "cuda" else None,
+        whole=loaded.all_rows,
     )
     for line in examined.describe():
         place.say(line)

@@ -48,8 +48,11 @@ def test_a_gpu_that_is_not_used_is_said() -> None:
 @pytest.mark.parametrize(
     "settings", [{"device": "cuda"}, {"tree_method": "gpu_hist"}, {"gpu_id": 0}, {"n_gpus": 1}]
 )
-def test_a_gpu_that_is_not_there_is_a_mistake(settings: dict[str, object]) -> None:
-    with pytest.raises(UserError, match="needs a GPU and this host has none"):
+def test_a_gpu_that_is_not_there_is_a_mistake_of_the_setting_that_asks_for_it(
+    settings: dict[str, object],
+) -> None:
+    ((name, value),) = settings.items()
+    with pytest.raises(UserError, match=f" {name}={value!r} needs a GPU and this host has none"):
         chosen((), **settings)
 
 
