@@ -37,7 +37,7 @@ def labels(channel_: Channel, files: tuple[DataFile, ...]) -> list[float]:
 
 @settings(deadline=None)
 @given(
-    lines=st.lists(st.integers(1, 40), min_size=1, max_size=60),
+    lines=st.lists(st.integers(1, 30), min_size=1, max_size=60),
     files=st.integers(1, 4),
     workers=st.integers(1, 7),
     newline=st.sampled_from(["\n", "\r\n"]),
