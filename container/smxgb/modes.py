@@ -73,12 +73,9 @@ def _choose_device(parameters: Parsed, machine: Machine, mistakes: Mistakes) -> 
     settings = parameters.settings
     for what, why, cure in _for_processors(settings):
         if settings.device == "cuda":
-            mistakes.add(f"{what} not run on a GPU: {cure}, or use device=cpu.")
+            mistakes.add(f"{what} not run on a GPU: {cure}.")
         elif settings.use_dask_gpu_training and settings.device is None:
-            mistakes.add(
-                f"{what} not run on a GPU, where use_dask_gpu_training=true trains: {cure}, or leave "
-                "use_dask_gpu_training out."
-            )
+            mistakes.add(f"{what} not run on a GPU, where use_dask_gpu_training=true trains: {cure}.")
         return Choice("cpu", why)
     if settings.device == "cpu":
         unused = f"; {len(machine.gpus)} GPUs are not used" if machine.gpus else ""
@@ -102,9 +99,11 @@ def _for_processors(settings: Hyperparameters) -> Iterator[tuple[str, str, str]]
     """Yield what does not run on a GPU, as a subject with its verb, the reason for the log, and a cure."""
     for name, value in {"booster": "gblinear", "tree_method": "exact"}.items():
         if getattr(settings, name) == value:
-            yield f"{name}={value!r} does", f"{name}={value} has no GPU version", f"use another {name}"
+            why = f"{name}={value} has no GPU version"
+            yield f"{name}={value!r} does", why, f"use device=cpu, or another {name}"
     if settings.updater:
-        yield "updater names steps that do", "the updaters have no GPU version", "leave it out"
+        why = "the updaters have no GPU version"
+        yield "updater names steps that do", why, "leave it out, or use device=cpu"
 
 
 def _on_gpus(

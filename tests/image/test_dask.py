@@ -49,7 +49,8 @@ def test_one_host_trains_with_two_workers_confined_and_without_a_network(
     assert outcome.code == 0, outcome.log
     assert "Mode: dask (as asked for). Device: cpu (as asked for)." in outcome.log
     assert "Rows of train: algo-1 1,200 + 800; together 2,000." in outcome.log
-    lines = re.findall(r"^\[(\d+)\]\ttrain-rmse:\d+\.\d+\tvalidation-rmse:\d+\.\d+$", outcome.log, re.MULTILINE)
+    shape = r"^\[(\d+)\]\ttrain-rmse:\d+\.\d+\tvalidation-rmse:\d+\.\d+$"
+    lines = re.findall(shape, outcome.log, re.MULTILINE)
     assert lines == [str(number) for number in range(20)]
     assert learned(outcome, table)
 
@@ -72,7 +73,9 @@ def test_two_hosts_train_with_two_workers_each(
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_the_sdk_trains_with_two_workers_on_each_host(count: int, tmp_path: Path, table: pd.DataFrame) -> None:
+def test_the_sdk_trains_with_two_workers_on_each_host(
+    count: int, tmp_path: Path, table: pd.DataFrame
+) -> None:
     ran = run_with("v2", tmp_path, SETTINGS, {"train": halves(table)}, hosts=count)
     assert ran.code == 0, ran.log
     assert list(ran.archives["model.tar.gz"]) == ["xgboost-model"]
