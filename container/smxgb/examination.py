@@ -45,6 +45,7 @@ def examine(
     shapes: Mapping[str, Shape],
     *,
     rows: int,
+    reading: int,
     available: int,
 ) -> Examined:
     """Return what the settings mean for rows with the features `names`.
@@ -55,12 +56,14 @@ def examine(
         labels: The labels of each channel that has rows.
         shapes: The size of each channel's matrix.
         rows: The rows to train on.
+        reading: The bytes that reading them holds.
         available: The bytes of memory that matrices and training may take.
 
     Raises:
         UserError: With everything that does not fit.
     """
     mistakes = Mistakes()
+    classes = parameters.settings.num_class
     with mistakes.collect():
         classes = check_labels(parameters, labels, rows)
     with mistakes.collect():
@@ -68,7 +71,7 @@ def examine(
     # The labels are those of all hosts, the memory is this one's.
     origin: Origin = "everywhere" if any(mistakes) else "here"
     with mistakes.collect():
-        plan = make_plan(parameters, shapes, available)
+        plan = make_plan(parameters, shapes, available, classes=classes, reading=reading)
         plan.check()
     mistakes.raise_any(origin)
     counted = classes is not None and parameters.settings.num_class is None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from smxgb.channels import find_channels
 from smxgb.environment import Paths, read_hosts, read_json, read_machine
-from smxgb.errors import Mistakes
+from smxgb.errors import Mistakes, UserError
 from smxgb.hyperparameters import DEFAULT_OBJECTIVE, ColumnRef, parse
 from smxgb.metrics import kind_of
 
@@ -116,24 +116,21 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     paths = Paths.from_environ(environ)
     machine = read_machine(environ)
     mistakes = Mistakes()
-    hosts = None
+    hosts = parameters = channels = device = None
     with mistakes.collect():
         hosts = read_hosts(paths)
     with mistakes.collect():
-        parameters = parse(read_json(places.hyperparameters or paths.config / "hyperparameters.json"))
+        parameters = read_settings(paths, places, mistakes)
     with mistakes.collect():
         channels = _channels(paths, places, alone=hosts is None or len(hosts.names) == 1)
     with mistakes.collect():
         checkpoints = read_json(paths.config / "checkpointconfig.json")
+    if parameters:
+        device = _choose_device(parameters.settings, machine, mistakes)
+        _cross_check(parameters, hosts, channels, mistakes)
     mistakes.raise_any()
-    assert hosts is not None  # noqa: S101 - or there was a mistake
+    assert hosts and parameters and channels and device  # noqa: S101, PT018 - or there was a mistake
     settings = parameters.settings
-    device = _choose_device(settings, machine, mistakes)
-    _refuse_what_comes_later(parameters, hosts, mistakes)
-    if channels.validation is None:
-        _need_validation(settings, mistakes)
-    _need_groups(settings, channels, mistakes)
-    mistakes.raise_any()
     notes = [*parameters.notes, *channels.notes]
     if checkpoints:
         notes.append(
@@ -145,6 +142,29 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
         notes.append(f"This version trains on 1 of the {len(machine.gpus)} GPUs.")
     mode = _choose_mode(hosts)
     return Job(paths, hosts, machine, parameters, channels, mode, device, tuple(notes))
+
+
+def read_settings(paths: Paths, places: Places, mistakes: Mistakes | None = None) -> Parsed:
+    """Return the job's settings alone. A file that was named must be there; SageMaker's may be missing.
+
+    Raises UserError; with `mistakes`, that notes what is wrong with single settings, for a file only.
+    """
+    named = places.hyperparameters
+    if named is not None and not named.exists():
+        raise UserError(f"there is no file {named}: give the path of a JSON file with the hyperparameters.")
+    return parse(read_json(named or paths.config / "hyperparameters.json"), mistakes)
+
+
+def _cross_check(
+    parameters: Parsed, hosts: Hosts | None, channels: Channels | None, mistakes: Mistakes
+) -> None:
+    """Note what the settings ask of hosts and channels in vain; None is what could not be read."""
+    if hosts:
+        _refuse_what_comes_later(parameters, hosts, mistakes)
+    if channels:
+        _need_groups(parameters.settings, channels, mistakes)
+        if channels.validation is None:
+            _need_validation(parameters.settings, mistakes)
 
 
 def _channels(paths: Paths, places: Places, *, alone: bool) -> Channels:

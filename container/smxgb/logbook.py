@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 SHOWN = 5
 """Names of skipped files in a line of the log."""
-MODEL_SNIPPET = "xgboost.Booster(model_file=bytearray(open('xgboost-model', 'rb').read()))"
+MODEL_SNIPPET = "xgboost.Booster(model_file=bytearray(pathlib.Path('xgboost-model').read_bytes()))"
+MANY_FILES = 1_000
+SMALL_FILE = 1 << 20
+"""More files than that, smaller than that on average, in bytes, are worth a word."""
 
 
 def versions() -> dict[str, str]:
@@ -51,11 +54,17 @@ def start_block(job: Job) -> list[str]:
         ),
     ]
     for channel in job.channels:
-        files = f"{len(channel.files):,} files, {readable_bytes(channel.size)}"
+        count = len(channel.files)
+        files = f"{count:,} file{'s' if count > 1 else ''}, {readable_bytes(channel.size)}"
         lines.append(
             f"Channel {channel.name}: {'a pipe' if channel.mode == 'Pipe' else files}, "
             f"{channel.content_type} ({channel.why}), {channel.mode}, {channel.distribution}."
         )
+        if count > MANY_FILES and channel.size < count * SMALL_FILE:
+            lines.append(
+                f"Channel {channel.name}: its files have {readable_bytes(channel.size // count)} on average; "
+                "fewer and larger ones are read faster."
+            )
         if channel.skipped:
             more = f" and {len(channel.skipped) - SHOWN} more" if len(channel.skipped) > SHOWN else ""
             lines.append(f"Channel {channel.name}: skipped {', '.join(channel.skipped[:SHOWN])}{more}.")

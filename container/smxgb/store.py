@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from smxgb.batch import CELL_BYTES, Dense, Sparse
+from smxgb.batch import CELL_BYTES, Dense, Sparse, rows_of_batch
 from smxgb.groups import Runs
 from smxgb.progress import log
 from smxgb.readers.ahead import ahead
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from smxgb.batch import Batch, FloatArray, Schema
     from smxgb.groups import Groups
     from smxgb.readers import Reader
+
+BLOCKS = 16 << 20
+"""Bytes of blocks of text in work."""
 
 DISTINCT = 20
 """Labels are listed up to this many different ones."""
@@ -145,12 +149,13 @@ class Shape:
 class Stored:
     """A channel whose rows can be read any number of times: `batches()` begins a pass.
 
-    `groups` is None where the rows have none.
+    `groups` is None where the rows have none. `reading` is about how many bytes a pass holds at its most.
     """
 
     summary: Summary
     batches: Callable[[], Iterator[Batch]]
     groups: Groups | None = None
+    reading: int = 0
 
     @property
     def rows(self) -> int:
@@ -167,21 +172,22 @@ def keep(reader: Reader, schema: Schema, folder: Path, name: str) -> Stored:
     """
     path = folder / name
     needed = reader.expected_rows() * CELL_BYTES * (len(schema.names) + 1)
+    reading = reading_bytes(reader, schema)
     first = _FirstPass()
     if reader.cheap_to_repeat:
         # Of the features, only categories must be known before all are read.
         some = replace(schema, names=tuple(schema.categories))
-        for _ in first.over(reader.batches(some)):
+        for _ in first.over(told(reader.batches(some), name)):
             pass
         summary = replace(first.summary, columns=len(schema.names), present=None)
         if first.runs.are_whole:
-            return Stored(summary, lambda: reader.batches(schema), first.runs.groups(name))
+            return Stored(summary, lambda: reader.batches(schema), first.runs.groups(name), reading)
         write(reader.batches(schema), path, needed)
     else:
-        write(first.over(reader.batches(schema)), path, needed)
+        write(first.over(told(reader.batches(schema), name)), path, needed)
         summary = first.summary
     if not summary.rows:
-        return Stored(summary, lambda: iter(()))
+        return Stored(summary, lambda: iter(()), None, reading)
     runs = first.runs
     if not runs.are_whole:
         log(f"Channel {name}: its rows are sorted, so that those of a group stand together.")
@@ -189,7 +195,7 @@ def keep(reader: Reader, schema: Schema, folder: Path, name: str) -> Stored:
         runs = Runs()
         for _ in runs.watch(read(path, schema.names)):
             pass
-    return Stored(summary, lambda: ahead(read(path, schema.names)), runs.groups(name))
+    return Stored(summary, lambda: ahead(read(path, schema.names)), runs.groups(name), reading)
 
 
 class _FirstPass:
@@ -204,6 +210,25 @@ class _FirstPass:
         for batch in self.runs.watch(batches):
             self.summary = self.summary.merge(summarise(batch, self.summary.label))
             yield batch
+
+
+def reading_bytes(reader: Reader, schema: Schema) -> int:
+    """Return about how many bytes the passes over a channel hold at their most, as measured."""
+    columns = max(1, len(schema.names))
+    batch = CELL_BYTES * columns * rows_of_batch(columns)
+    return 6 * batch + 2 * reader.buffer_bytes if reader.cheap_to_repeat else BLOCKS + 5 * batch // 2
+
+
+def told(batches: Iterator[Batch], channel: str, every: float = 30.0) -> Iterator[Batch]:
+    """Yield `batches`; every half minute, or so many seconds, log how many rows there were."""
+    rows = 0
+    said = time.monotonic()
+    for batch in batches:
+        yield batch
+        rows += batch.rows
+        if time.monotonic() - said >= every:
+            said = time.monotonic()
+            log(f"Channel {channel}: {rows:,} rows read.")
 
 
 def summarise(batch: Batch, known: Labels | None = None) -> Summary:

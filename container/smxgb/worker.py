@@ -121,6 +121,7 @@ def _examine(job: Job, loaded: Loaded, group: Group) -> Examined:
         _labels(loaded, group),
         {name: kept.summary.shape(len(names)) for name, kept in loaded.channels.items()},
         rows=loaded.all_rows["train"].rows,
+        reading=max(kept.reading for kept in loaded.channels.values()),
         available=memory_available(),
     )
     for line in examined.describe():
@@ -156,7 +157,7 @@ def _evaluator(
         centre=(labels.lowest + labels.highest) / 2 if labels else 0.0,
     )
     seen = {name: matrix for name, matrix in matrices.items() if name != "train" or settings.eval_train}
-    return Evaluator(metrics, own, seen, group)
+    return Evaluator(metrics, own, seen, group, per_query=job.data.group is not None)
 
 
 def _after_round(job: Job, group: Group, link: Link) -> Callable[[int, Values], None]:

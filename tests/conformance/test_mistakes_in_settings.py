@@ -231,6 +231,10 @@ TABLE = {
         "exists, or leave it out.",
         {"spool_dir": "/no/such/folder"},
     ),
+    "settings and channels at once": Mistake(
+        "UserError: 2 mistakes. 1. learnin_rate='0.1' is not a hyperparameter: did you mean learning_rate?",
+        {"learnin_rate": 0.1, "early_stopping_rounds": 5},
+    ),
     "several at once": Mistake(
         "UserError: 3 mistakes. 1. num_round='ten' is not allowed: it must be a whole number, 1 or more.",
         {"num_round": "ten", "max_depht": 3, "objective": "binary:logistic", "eval_metric": "r3"},

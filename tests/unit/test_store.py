@@ -18,7 +18,7 @@ from smxgb.channels import Channel, DataFile
 from smxgb.errors import PlatformError, UserError
 from smxgb.job import DataSettings
 from smxgb.readers import open_reader
-from smxgb.store import DISTINCT, Labels, Stored, Summary, keep, summarise
+from smxgb.store import DISTINCT, Labels, Stored, Summary, keep, summarise, told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -157,3 +157,13 @@ def test_many_different_labels_are_not_listed() -> None:
     assert summarise(batch(few)).merge(summarise(batch([99]))).label == Labels(
         0, 99, whole=True, different=None
     )
+
+
+def test_a_long_reading_says_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(list(told(iter([batch([1, 2]), batch([3])]), "train", every=0))) == 2
+    assert capsys.readouterr().out == "Channel train: 2 rows read.\nChannel train: 3 rows read.\n"
+
+
+def test_a_short_reading_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(list(told(iter([batch([1, 2])]), "train"))) == 1
+    assert not capsys.readouterr().out

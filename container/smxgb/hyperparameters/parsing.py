@@ -66,12 +66,13 @@ class _Draft:
     bad: set[str] = field(default_factory=set)
 
 
-def parse(raw: Mapping[str, object]) -> Parsed:
+def parse(raw: Mapping[str, object], mistakes: Mistakes | None = None) -> Parsed:
     """Return the settings that the content of hyperparameters.json stands for.
 
-    Raises UserError with every mistake that can be found without a look at channels and data.
+    Raises UserError with every mistake that can be found without a look at channels and data, unless
+    `mistakes` is there to note them: settings that are wrong are then left out.
     """
-    draft, by_name = _Draft(), _fields_by_name()
+    draft, by_name = _Draft(mistakes or Mistakes()), _fields_by_name()
     for name, value in raw.items():
         _sort(draft, by_name, name, value)
     _modernise(draft)
@@ -82,7 +83,8 @@ def parse(raw: Mapping[str, object]) -> Parsed:
             draft.mistakes.add(text)
     evaluation = choose_metrics(settings, draft.mistakes, objective_known="objective" not in draft.bad)
     extra = _passed_through(draft, settings)
-    draft.mistakes.raise_any()
+    if mistakes is None:
+        draft.mistakes.raise_any()
     notes = (*draft.notes, *evaluation.notes)
     return Parsed(settings, extra, evaluation.metrics, evaluation.monitored, notes, draft.script_mode)
 

@@ -30,6 +30,10 @@ class Reader(Protocol):
     def cheap_to_repeat(self) -> bool:
         """Whether a second pass should read the files again; else the batches of the first pass are kept."""
 
+    @property
+    def buffer_bytes(self) -> int:
+        """How many bytes of a file a pass holds at its most, beside a batch; 0 for what is read once."""
+
     def schema(self) -> Schema:
         """Return the features that the channel's files hold.
 

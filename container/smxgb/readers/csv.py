@@ -40,6 +40,7 @@ class CsvReader:
     """Reads the CSV files of one channel; see `smxgb.readers.Reader`."""
 
     cheap_to_repeat = False
+    buffer_bytes = 0
 
     def __init__(
         self, channel: Channel, settings: DataSettings, *, threads: int, like: Schema | None

@@ -28,6 +28,7 @@ class LibsvmReader:
     """
 
     cheap_to_repeat = False
+    buffer_bytes = 0
 
     def __init__(
         self, channel: Channel, settings: DataSettings, *, threads: int, like: Schema | None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from smxgb.batch import rows_of_batch
+from smxgb.batch import CELL_BYTES, rows_of_batch
 from smxgb.errors import Mistakes, UserError
 from smxgb.progress import log
 from smxgb.readers.categories import CATEGORY
@@ -38,7 +38,8 @@ MAGIC = b"PAR1"
 class _Table:
     """One file: its columns, without an index that pandas saved, and its rows.
 
-    `groups` are the row groups to read, `rows` how many rows they have, `before` how many stand before them.
+    `groups` are the row groups to read, `rows` how many rows they have, `before` how many stand before them;
+    the `largest` group of the file has so many rows.
     """
 
     file: DataFile
@@ -48,6 +49,7 @@ class _Table:
     groups: range
     rows: int
     before: int
+    largest: int
     index: frozenset[str]
 
 
@@ -67,6 +69,11 @@ class ParquetReader:
     def cheap_to_repeat(self) -> bool:
         """Decoding costs next to nothing, but a streamed file comes over the network each time."""
         return self._channel.mode == "File"
+
+    @property
+    def buffer_bytes(self) -> int:
+        """The largest row group, as 32-bit floats: Arrow holds much of it while batches are cut from it."""
+        return max((CELL_BYTES * len(table.names) * table.largest for table in self._tables), default=0)
 
     def schema(self) -> Schema:
         """Return the features; the columns of all files are checked."""
@@ -100,10 +107,11 @@ class ParquetReader:
         source = shown_file(self._channel, file)
         with _readable(file, source), pq.ParquetFile(file.path) as parquet:
             schema, groups = parquet.schema_arrow, _groups(file, parquet.metadata)
+            largest = max((group.num_rows for group in _row_groups(parquet.metadata)), default=0)
         index = saved_index(schema)
         fields = [field for field in schema if field.name not in index]
         names = tuple(field.name for field in fields)
-        return _Table(file, source, names, tuple(field.type for field in fields), *groups, index)
+        return _Table(file, source, names, tuple(field.type for field in fields), *groups, largest, index)
 
     @cached_property
     def _layouts(self) -> list[Layout]:
@@ -174,13 +182,17 @@ def _groups(file: DataFile, metadata: pq.FileMetaData) -> tuple[range, int, int]
     """Return the row groups to read of a file, how many rows they have, and how many stand before them."""
     if not file.is_part:
         return range(metadata.num_row_groups), metadata.num_rows, 0
-    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    groups = _row_groups(metadata)
     begins = [_begin(group.column(0)) for group in groups]
     ends = [*begins[1:], file.path.stat().st_size]
     middles = [(begin + end) // 2 for begin, end in zip(begins, ends, strict=False)]
     first, last = bisect_left(middles, file.begin), bisect_left(middles, file.end)
     rows = [group.num_rows for group in groups]
     return range(first, last), sum(rows[first:last]), sum(rows[:first])
+
+
+def _row_groups(metadata: pq.FileMetaData) -> list[pq.RowGroupMetaData]:
+    return [metadata.row_group(index) for index in range(metadata.num_row_groups)]
 
 
 def _begin(column: pq.ColumnChunkMetaData) -> int:

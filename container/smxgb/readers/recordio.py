@@ -63,6 +63,7 @@ class RecordioReader:
     """Reads the RecordIO-protobuf files of one channel; see `smxgb.readers.Reader`."""
 
     cheap_to_repeat = False
+    buffer_bytes = 0
 
     def __init__(
         self, channel: Channel, settings: DataSettings, *, threads: int, like: Schema | None
