@@ -2,8 +2,8 @@
 
 A reader runs as a job uses it, up to its last batch. Its floor is what reads the same bytes and does nothing
 else: Arrow's CSV reader and Parquet reader in threads, XGBoost's own parser of libsvm (C++, one thread),
-protobuf's parser called once for each record, and the decompressor alone. A ratio is the reader's time over the
-floor's: the median of some pairs.
+protobuf's parser called once for each record, and the decompressor alone. A ratio is the reader's time over
+the floor's: the median of some pairs.
 """
 
 from __future__ import annotations
@@ -194,9 +194,7 @@ def main() -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     threads = len(os.sched_getaffinity(0))
     print(f"{options.rows:,} rows x {options.columns}, {threads} threads, medians of {options.pairs} pairs")
-    print(
-        f"{'':15} {'MB':>6} {'MB/s':>6} {'k rows/s':>9} {'MB/s a core':>12} {'floor MB/s':>11} {'time / floor':>13}"
-    )
+    print(f"{'':15}     MB   MB/s  k rows/s  MB/s a core  floor MB/s  time / floor")
     for case in CASES:
         path = options.folder / f"{options.rows}x{options.columns}.{case.name}"
         if not path.exists():
