@@ -155,8 +155,6 @@ def find_channels(
 
 
 def _no_train(names: list[str]) -> str:
-    if not names:
-        return "there is no input channel: give the job a channel named 'train'."
     close = get_close_matches("train", names, n=1)
     cure = f"rename '{close[0]}' to" if close else "name the channel with the training data"
     return f"there is no channel 'train', only {', '.join(repr(name) for name in names)}: {cure} 'train'."
@@ -235,6 +233,11 @@ class _Choice:
                     f"channel '{self.channel}': content type {text!r}: label_size must be 1, since a row "
                     "has one label."
                 )
+            if key == "charset" and not _is_like_ascii(value.strip("\"'")):
+                self.mistakes.add(
+                    f"channel '{self.channel}': content type {text!r}: text is read as UTF-8: write the "
+                    "files so, and leave charset out."
+                )
         if kind not in CONTENT_TYPES:
             close = get_close_matches(kind, CONTENT_TYPES, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -244,6 +247,14 @@ class _Choice:
             )
             return None
         return CONTENT_TYPES[kind]
+
+
+def _is_like_ascii(charset: str) -> bool:
+    """Return whether numbers are the same bytes in a character set as in UTF-8."""
+    try:
+        return "1,".encode(charset) == b"1,"
+    except LookupError:
+        return False
 
 
 def _no_folder(folder: Path) -> str:
@@ -290,12 +301,11 @@ def find_files(folder: Path) -> tuple[tuple[DataFile, ...], tuple[str, ...]]:
         folders[:] = sorted(name for name in folders if not _hidden(name))
         for name in sorted(names):
             path = below / name
-            if not path.is_file():
+            size = path.stat().st_size if path.is_file() else None
+            if _hidden(name) or name == "manifest.json" or size == 0:
+                skipped.append(f"{path.relative_to(folder)}{' (empty)' if size == 0 else ''}")
+            elif size is None:
                 mistakes.add(_no_file(path, folder))
-                continue
-            size = path.stat().st_size
-            if _hidden(name) or name == "manifest.json" or not size:
-                skipped.append(f"{path.relative_to(folder)}{'' if size else ' (empty)'}")
             else:
                 files.append(DataFile(path, size))
     mistakes.raise_any()

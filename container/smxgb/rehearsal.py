@@ -54,7 +54,7 @@ def rehearse(job: Job) -> None:
         with mistakes.collect():
             examined = examine(
                 job.parameters,
-                names,
+                replace(seen.schema, names=names),
                 seen.labels,
                 seen.shapes,
                 rows=max((shape.rows for shape in seen.shapes.values()), default=0),

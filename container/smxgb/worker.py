@@ -114,15 +114,16 @@ def _labels(loaded: Loaded, group: Group) -> dict[str, Labels]:
 
 
 def _examine(job: Job, loaded: Loaded, group: Group) -> Examined:
-    names = loaded.schema.names
+    columns = len(loaded.schema.names)
     examined = examine(
         job.parameters,
-        names,
+        loaded.schema,
         _labels(loaded, group),
-        {name: kept.summary.shape(len(names)) for name, kept in loaded.channels.items()},
+        {name: kept.summary.shape(columns) for name, kept in loaded.channels.items()},
         rows=loaded.all_rows["train"].rows,
         reading=max(kept.reading for kept in loaded.channels.values()),
         available=memory_available(),
+        whole=loaded.all_rows,
     )
     for line in examined.describe():
         log(line)

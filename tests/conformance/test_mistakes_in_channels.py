@@ -18,7 +18,9 @@ def typed(content_type: str | None, **settings: object) -> Source:
 
 TABLE = {
     "no channel": Mistake(
-        "UserError: there is no input channel: give the job a channel named 'train'.", train=None
+        "UserError: there is no input channel: /opt/ml/input/data holds no folder, and "
+        "inputdataconfig.json names none. Give the job a channel named 'train'.",
+        train=None,
     ),
     "a channel of another name": Mistake(
         "UserError: there is no channel 'train', only 'trian': rename 'trian' to 'train'.",
@@ -45,6 +47,11 @@ TABLE = {
         "UserError: channel 'train': content type 'text/csv; label_size=2': label_size must be 1, "
         "since a row has one label.",
         train=typed("text/csv; label_size=2"),
+    ),
+    "text in another encoding": Mistake(
+        "UserError: channel 'train': content type 'text/csv; charset=utf-16': text is read as UTF-8: "
+        "write the files so, and leave charset out.",
+        train=typed("text/csv; charset=utf-16"),
     ),
     "an input mode that is none": Mistake(
         "UserError: channel 'train': TrainingInputMode='Fast' is not one of File, FastFile, Pipe.",

@@ -28,6 +28,9 @@ SETTINGS: dict[Role, str] = {
 CSV_WEIGHTS_POSITION = 1
 """Where `csv_weights` has the weight: right after the label (SageMaker's documentation of XGBoost)."""
 
+WIDEST = 100_000
+"""Columns of a table. Each costs 10 KB, and 0.2 ms a batch, of which a table so wide has one for 41 rows."""
+
 LISTED = 10
 """How many columns one message names."""
 
@@ -44,6 +47,11 @@ def assigned(names: tuple[str, ...] | None, width: int, settings: DataSettings, 
     none if bounds take its place. Raises UserError for settings that name no column of the file, that give
     one column two roles, or that leave no feature, and for names that occur twice.
     """
+    if width > WIDEST:
+        raise UserError(
+            f"{source} has {width:,} columns, and a table can have {WIDEST:,} at most: check that each "
+            "record ends with a line end."
+        )
     mistakes = Mistakes()
     with mistakes.collect():
         check_names(names, source)
@@ -52,14 +60,16 @@ def assigned(names: tuple[str, ...] | None, width: int, settings: DataSettings, 
     for role, ref, setting in _references(settings):
         with mistakes.collect():
             position = _find(setting, ref, names, width, source)
+            if role is None:  # a column may be dropped by its index and by its name
+                taken[position] = setting
+                continue
             if position in taken:
                 raise UserError(
                     f"{taken[position]} and {setting} both name {shown(position, names)} of {source}: a "
                     "column has one role."
                 )
             taken[position] = setting
-            if role is not None:
-                roles.append((role, position))
+            roles.append((role, position))
     categorical: list[int] = []
     for ref in dict.fromkeys(settings.categorical):
         with mistakes.collect():

@@ -33,6 +33,7 @@ class _Start:
     delimiter: str
     source: str
     layout: Layout
+    header_bytes: int
     record_bytes: float
 
 
@@ -59,7 +60,8 @@ class CsvReader:
 
     def expected_rows(self) -> int:
         """Return about how many rows there are, from the length of the first file's first lines."""
-        return round(sum(file.size for file in self._channel.files) / self._start.record_bytes)
+        sizes = sum(max(0, file.size - self._start.header_bytes) for file in self._channel.files)
+        return round(sizes / self._start.record_bytes)
 
     def batches(self, schema: Schema) -> Iterator[Batch]:
         """Yield all rows with the columns of `schema`."""
@@ -84,9 +86,10 @@ class CsvReader:
             layout = self._first_layout(head, source)
             header = "a" if head.names else "no"
             log(f"{source}: delimiter {delimiter!r}, {header} header, {head.width} columns.")
-            lines = max(1, first.data.count(line_end(first.data)))
+            rows = first.data[head.start :].rstrip(b"\r\n")
+            lines = rows.count(line_end(first.data)) + 1
             self._begun = begun(stream, streams)
-            return _Start(delimiter, source, layout, len(first.data) / lines)
+            return _Start(delimiter, source, layout, head.start, (len(rows) + 1) / lines)
         raise UserError(f"channel {self._channel.name}: none of its files holds a record.")
 
     def _first_layout(self, head: Head, source: str) -> Layout:

@@ -159,6 +159,7 @@ def test_columns_have_roles_by_name_or_index_before_dropping(csv: Data) -> None:
     expected = table({"a": [1, 3], "b": [5, 6], "<label>": [0, 1], "<weight>": [2, 4]})
     assert_frame_equal(csv.read(text, label="y", weight="w", drop=("id",)), expected)
     assert_frame_equal(csv.read(text, label=2, weight=-2, drop=(0,)), expected)
+    assert_frame_equal(csv.read(text, label="y", weight="w", drop=("id", 0, -5)), expected)
 
 
 def test_the_label_is_the_first_column_left(csv: Data) -> None:
