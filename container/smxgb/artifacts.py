@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from operator import itemgetter
 from typing import IO, TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import xgboost as xgb
 
 from smxgb.errors import AlgorithmError, PlatformError
@@ -32,6 +33,10 @@ MODEL_NAME = "xgboost-model"
 """The name that AWS's serving images look for. They try to load every file beside it, so there is no
 other."""
 IMPORTANCES = ("gain", "weight", "cover", "total_gain", "total_cover")
+
+PROBES = 64
+PROBED_VALUES = 1 << 20
+"""How many rows, and values of them, two models are compared on at most."""
 
 
 def prepare_folders(paths: Paths) -> None:
@@ -62,21 +67,39 @@ def stage_model(booster: xgb.Booster, schema: Schema, folder: Path) -> Path:
     """Write the model as UBJSON beside its place in `folder` and load it back; return where it was written.
 
     Feature names of our making are left out, so that the model takes a plain NumPy array as AWS's models do.
+    A model of libsvm files keeps in its attribute `libsvm_indexing` what they call the first feature.
 
     Raises:
         AlgorithmError: If what was written does not load as the model it was.
     """
     booster.feature_names = None if schema.invented else list(schema.names)
-    if schema.invented:
+    if schema.invented and not schema.categories:
         booster.feature_types = None
+    if schema.first_index is not None:
+        booster.set_attr(libsvm_indexing=str(schema.first_index))
     staged = folder / f"{PARTIAL}{MODEL_NAME}"
     with _written(staged, "wb") as stream:
         stream.write(booster.save_raw("ubj"))
     loaded = xgb.Booster(model_file=bytearray(staged.read_bytes()))
     found, expected = ((each.num_boosted_rounds(), each.num_features()) for each in (loaded, booster))
-    if found != expected:
+    if found != expected or not predict_alike(loaded, booster):
         raise AlgorithmError("the model that was written does not load as the model that was trained.")
     return staged
+
+
+def predict_alike(one: xgb.Booster, other: xgb.Booster) -> bool:
+    """Return whether two models give the same margins for some rows: values of all sizes, some missing."""
+    features = one.num_features()
+    generator = np.random.default_rng(0)
+    shape = (max(1, min(PROBES, PROBED_VALUES // max(1, features))), features)
+    rows = generator.normal(size=shape) * 10 ** generator.uniform(-3, 6, shape)
+    rows[generator.random(shape) < 0.1] = np.nan  # noqa: PLR2004 - a tenth
+    matrix = xgb.DMatrix(rows.astype(np.float32))
+    expected, found = (
+        model.predict(matrix, output_margin=True, validate_features=False) for model in (one, other)
+    )
+    largest = float(np.max(np.abs(expected), initial=1.0, where=np.isfinite(expected)))
+    return np.allclose(found, expected, rtol=1e-4, atol=1e-5 * largest, equal_nan=True)
 
 
 def stage_report(report: Mapping[str, object], folder: Path) -> Path:

@@ -25,6 +25,10 @@ type Values = dict[tuple[str, str], float]
 """(data set, metric) -> value, in the order of the log: data set by data set, then metric by metric."""
 
 
+_RANKS = frozenset({"auc", "aucpr"})
+"""Metrics that are defined only where there are rows of two classes."""
+
+
 class Evaluator:
     """Evaluates a booster on some matrices.
 
@@ -64,7 +68,8 @@ class Evaluator:
     @property
     def parameters(self) -> list[tuple[str, object]]:
         """The parameters that make XGBoost compute its metrics, and nothing it was not asked for."""
-        upstream = [metric.upstream for metric in self._metrics if not self._computes(metric)]
+        # XGBoost computes what it is asked for twice, under two names, once.
+        upstream = list(dict.fromkeys(m.upstream for m in self._metrics if not self._computes(m)))
         if not upstream:
             return [("disable_default_eval_metric", 1)]
         return [("eval_metric", metric) for metric in upstream]
@@ -80,12 +85,17 @@ class Evaluator:
         values: Values = {}
         for data in self.matrices:
             ours = self._own_values(booster, data) | self._curve_values(booster, data)
+            given: dict[str, float] = {}
             for metric in self._metrics:
-                values[data, metric.name] = ours[metric.base] if metric.base in ours else next(upstream)
+                if not self._computes(metric) and metric.upstream not in given:
+                    given[metric.upstream] = next(upstream)
+                value = ours[metric.base] if self._computes(metric) else given[metric.upstream]
+                values[data, metric.name] = value
         agreed = np.frombuffer(self._group.broadcast(np.array(list(values.values())).tobytes()))
         values = dict(zip(values, agreed.tolist(), strict=True))
-        for (data, name), value in values.items():
-            self._say_if_undefined(f"{data}-{name}", value)
+        for data in self.matrices:
+            for metric in self._metrics:
+                self._say_if_undefined(data, metric, values[data, metric.name])
         return values
 
     def _own_values(self, booster: xgb.Booster, data: str) -> dict[str, float]:
@@ -119,10 +129,12 @@ class Evaluator:
     def _computes(self, metric: Metric) -> bool:
         return metric.own or metric.base in self._curves
 
-    def _say_if_undefined(self, name: str, value: float) -> None:
+    def _say_if_undefined(self, data: str, metric: Metric, value: float) -> None:
+        name = f"{data}-{metric.name}"
         if math.isnan(value) and name not in self._undefined:
             self._undefined.add(name)
-            log(f"{name} is undefined (nan) on these rows: do they hold more than one class, and any weight?")
+            asked = "do they hold more than one class" if metric.base in _RANKS else "do their labels fit it"
+            log(f"{name} is undefined (nan) on these rows: {asked}, and any weight?")
 
 
 def _rows(matrix: xgb.DMatrix) -> Rows:

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 from smxgb.errors import Mistakes
 from smxgb.hyperparameters import resolve_constraints
-from smxgb.labels import check_labels
+from smxgb.labels import check_all_rows, check_labels
 from smxgb.plan import make_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
+    from smxgb.batch import Schema
     from smxgb.errors import Origin
     from smxgb.hyperparameters import Parsed
     from smxgb.plan import Plan
-    from smxgb.store import Labels, Shape
+    from smxgb.store import Labels, Shape, Summary
 
 
 @dataclass(frozen=True)
@@ -40,24 +41,26 @@ class Examined:
 
 def examine(
     parameters: Parsed,
-    names: Sequence[str],
+    schema: Schema,
     labels: Mapping[str, Labels],
     shapes: Mapping[str, Shape],
     *,
     rows: int,
     reading: int,
     available: int,
+    whole: Mapping[str, Summary] | None = None,
 ) -> Examined:
-    """Return what the settings mean for rows with the features `names`.
+    """Return what the settings mean for rows with the features of `schema`.
 
     Args:
         parameters: The settings.
-        names: The features.
+        schema: The features.
         labels: The labels of each channel that has rows.
         shapes: The size of each channel's matrix.
         rows: The rows to train on.
         reading: The bytes that reading them holds.
         available: The bytes of memory that matrices and training may take.
+        whole: All rows of each channel, None if only some were read.
 
     Raises:
         UserError: With everything that does not fit.
@@ -65,9 +68,11 @@ def examine(
     mistakes = Mistakes()
     classes = parameters.settings.num_class
     with mistakes.collect():
-        classes = check_labels(parameters, labels, rows)
+        constraints = resolve_constraints(parameters.settings, schema.names)
     with mistakes.collect():
-        constraints = resolve_constraints(parameters.settings, names)
+        classes = check_labels(parameters, labels, rows, schema.layout)
+        if whole is not None:
+            check_all_rows(parameters, whole, classes)
     # The labels are those of all hosts, the memory is this one's.
     origin: Origin = "everywhere" if any(mistakes) else "here"
     with mistakes.collect():

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from smxgb.channels import find_channels
-from smxgb.environment import Paths, read_hosts, read_json, read_machine
+from smxgb.environment import Paths, can_write, read_hosts, read_json, read_machine
 from smxgb.errors import Mistakes, UserError
-from smxgb.hyperparameters import DEFAULT_OBJECTIVE, ColumnRef, parse
+from smxgb.hyperparameters import DEFAULT_OBJECTIVE, ColumnRef, parse, tunes_on_train
 from smxgb.metrics import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from smxgb.channels import Channels
     from smxgb.environment import Hosts, Machine
@@ -28,7 +28,8 @@ class DataSettings:
     """How the rows of a file are to be read.
 
     `label` None is the first column that has no other role. `csv_weights` puts the instance weight into the
-    CSV column with index 1, as AWS's image does. `delimiter` is "auto" or one character.
+    CSV column with index 1, as AWS's image does. `delimiter` is "auto" or one character. `dictionaries` says
+    that dictionary columns of Parquet hold categories, as those of `categorical` do.
     """
 
     label: ColumnRef | None = None
@@ -37,11 +38,14 @@ class DataSettings:
     lower: ColumnRef | None = None
     upper: ColumnRef | None = None
     drop: tuple[ColumnRef, ...] = ()
+    categorical: tuple[ColumnRef, ...] = ()
+    dictionaries: bool = False
     csv_weights: bool = False
     header: Literal["auto", "true", "false"] = "auto"
     delimiter: str = "auto"
     invalid_label: Literal["error", "drop"] = "error"
     infinity: Literal["error", "missing"] = "error"
+    indexing: Literal["auto", "0", "1"] = "auto"
 
 
 @dataclass(frozen=True)
@@ -84,11 +88,14 @@ class Job:
             lower=settings.label_lower_column,
             upper=settings.label_upper_column,
             drop=settings.drop_columns,
+            categorical=settings.categorical_columns,
+            dictionaries=settings.enable_categorical,
             csv_weights=settings.csv_weights,
             header=settings.csv_header,
             delimiter=settings.csv_delimiter,
             invalid_label=settings.invalid_label,
             infinity=settings.infinity,
+            indexing=settings.libsvm_indexing,
         )
 
 
@@ -119,7 +126,8 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     with mistakes.collect():
         checkpoints = read_json(paths.config / "checkpointconfig.json")
     if parameters:
-        device = _choose_device(parameters.settings, machine, mistakes)
+        device = _choose_device(parameters, machine, mistakes)
+        _check_spool_dir(parameters, mistakes)
         _cross_check(parameters, hosts, channels, mistakes)
     mistakes.raise_any()
     assert hosts and parameters and channels and device  # noqa: S101, PT018 - or there was a mistake
@@ -165,6 +173,11 @@ def _channels(paths: Paths, places: Places, *, alone: bool) -> Channels:
         return find_channels({name: {} for name in places.channels}, places.channels, alone=alone)
     config = read_json(paths.config / "inputdataconfig.json")
     names = sorted(config) or sorted(folder.name for folder in paths.data.glob("*") if folder.is_dir())
+    if not names:
+        raise UserError(
+            f"there is no input channel: {paths.data} holds no folder, and inputdataconfig.json names none. "
+            "Give the job a channel named 'train'."
+        )
     folders = {name: paths.data / name for name in names}
     return find_channels({name: config.get(name, {}) for name in names}, folders, alone=alone)
 
@@ -175,21 +188,35 @@ def _choose_mode(hosts: Hosts) -> Choice[Mode]:
     return Choice("collective", f"{len(hosts.names)} hosts")
 
 
-def _choose_device(settings: Hyperparameters, machine: Machine, mistakes: Mistakes) -> Choice[Device]:
+def _check_spool_dir(parameters: Parsed, mistakes: Mistakes) -> None:
+    chosen = parameters.settings.spool_dir
+    if chosen is not None and not can_write(Path(chosen)):
+        mistakes.add(
+            f"{parameters.shown['spool_dir']} is no folder that can be written: give one that exists, or "
+            "leave it out."
+        )
+
+
+def _choose_device(parameters: Parsed, machine: Machine, mistakes: Mistakes) -> Choice[Device]:
+    settings = parameters.settings
     on_cpu_only = {"booster": "gblinear", "tree_method": "exact"}
     for name, value in on_cpu_only.items():
         if getattr(settings, name) == value:
             if settings.device == "cuda":
                 mistakes.add(f"{name}={value!r} does not run on a GPU: use device=cpu, or another {name}.")
             return Choice("cpu", f"{name}={value} has no GPU version")
+    if settings.updater:
+        if settings.device == "cuda":
+            mistakes.add("updater names steps that do not run on a GPU: leave it out, or use device=cpu.")
+        return Choice("cpu", "the updaters have no GPU version")
     if settings.device == "cpu":
         unused = f"; {len(machine.gpus)} GPUs are not used" if machine.gpus else ""
         return Choice("cpu", f"as asked for{unused}")
     if settings.device == "cuda":
         if not machine.gpus:
             mistakes.add(
-                "device='cuda' (or tree_method='gpu_hist', gpu_id, n_gpus) needs a GPU and this host has "
-                "none: use an instance with a GPU, or set device=cpu."
+                f"{parameters.shown['device']} needs a GPU and this host has none: use an instance with a "
+                "GPU, or set device=cpu."
             )
         return Choice("cuda", "as asked for")
     return Choice("cuda", "a GPU is there") if machine.gpus else Choice("cpu", "no GPU is there")
@@ -251,7 +278,7 @@ def _need_validation(settings: Hyperparameters, mistakes: Mistakes) -> None:
             "or leave "
             "early_stopping_rounds out."
         )
-    if settings.tuning_metric:
+    if settings.tuning_metric and not tunes_on_train(settings):
         mistakes.add(
             f"the tuning job optimises {settings.tuning_metric!r}, but there is no 'validation' channel: "
             "add one."

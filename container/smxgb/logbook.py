@@ -55,9 +55,9 @@ def start_block(job: Job) -> list[str]:
     ]
     for channel in job.channels:
         count = len(channel.files)
+        files = f"{counted(count, 'file')}, {readable_bytes(channel.size)}"
         lines.append(
-            f"Channel {channel.name}: {count:,} file{'s' if count > 1 else ''}, "
-            f"{readable_bytes(channel.size)}, "
+            f"Channel {channel.name}: {'a pipe' if channel.mode == 'Pipe' else files}, "
             f"{channel.content_type} ({channel.why}), {channel.mode}, {channel.distribution}."
         )
         if count > MANY_FILES and channel.size < count * SMALL_FILE:
@@ -70,6 +70,11 @@ def start_block(job: Job) -> list[str]:
             lines.append(f"Channel {channel.name}: skipped {', '.join(channel.skipped[:SHOWN])}{more}.")
     lines.append(f"Hyperparameters: {json.dumps(given(job))}")
     return [*lines, *job.notes]
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 file`, `1,200 files`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def given(job: Job) -> dict[str, object]:
@@ -114,5 +119,7 @@ def closing_line(trained: Trained, path: Path) -> str:
         for data, metrics in trained.history.items()
         for metric, values in metrics.items()
     ]
-    best = f", the best is round {trained.best_round}" if trained.best_round is not None else ""
-    return f"Trained {trained.rounds} rounds{best} ({', '.join(values)}). Model: {path}"
+    best = ""
+    if trained.best_round is not None:
+        best = f", the best is round {trained.best_round} (counted from 0)"
+    return f"Trained {counted(trained.rounds, 'round')}{best} ({', '.join(values)}). Model: {path}"

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from smxgb.errors import UserError
+from smxgb.progress import readable_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from smxgb.hyperparameters import Parsed
     from smxgb.store import Shape
@@ -37,16 +38,17 @@ class Plan:
         """Return the line of the log that says which matrix is built and what it needs."""
         low, high = ((1 - UNCERTAINTY) * self.needed, (1 + UNCERTAINTY) * self.needed)
         return (
-            f"Matrix: {self.kind}, about {_mib(self.needed)} of {_mib(self.available)} free memory "
-            f"(between {_mib(low)} and {_mib(high)})."
+            f"Matrix: {self.kind}, about {_mib(self.needed)} MiB (between {_mib(low)} and {_mib(high)} MiB) "
+            f"of the {readable_bytes(self.available)} of memory that are free."
         )
 
     def check(self) -> None:
         """Raise UserError if the job would not fit into memory."""
         if self.needed > self.available:
             raise UserError(
-                f"the training data needs about {_mib(self.needed)} of memory and {_mib(self.available)} "
-                "are free: use an instance with more memory, or fewer rows or columns."
+                f"the training data needs about {_mib(self.needed)} MiB of memory and "
+                f"{_mib(self.available)} MiB are free: use an instance with more memory, or fewer rows or "
+                "columns."
             )
 
 
@@ -59,7 +61,7 @@ def make_plan(
     holds beside the matrix.
     """
     settings = parameters.settings
-    kind = choose_matrix(settings.booster, settings.tree_method)
+    kind = choose_matrix(settings.booster, settings.tree_method, settings.updater)
     outputs = classes or len(settings.quantile_alpha or settings.expectile_alpha or (0,))
     row = _Row(kind, settings.max_bin or XGBOOST_MAX_BIN, outputs)
     bases = {metric.base for metric in parameters.metrics}
@@ -75,16 +77,23 @@ def make_plan(
     )
 
 
-def choose_matrix(booster: str | None, tree_method: str | None) -> MatrixKind:
-    """Return the kind of matrix for a booster and tree method, None being XGBoost's default.
+def choose_matrix(
+    booster: str | None, tree_method: str | None, updater: Collection[str] | None
+) -> MatrixKind:
+    """Return the kind of matrix for a booster, tree method and updaters, None being XGBoost's default.
 
-    XGBoost's `exact` takes no iterator, and only `hist` takes a binned matrix.
+    XGBoost's `exact` takes no iterator, and only `hist` takes a binned matrix. Updaters take the place of the
+    tree method; `grow_colmaker` is that of `exact`, and `prune` looks at no rows.
     """
+    if booster == "gblinear":
+        return "iterated"
+    if updater:
+        if "grow_colmaker" in updater:
+            return "whole"
+        return "quantile" if set(updater) <= {"grow_quantile_histmaker", "prune"} else "iterated"
     if tree_method == "exact":
         return "whole"
-    if booster == "gblinear" or tree_method == "approx":
-        return "iterated"
-    return "quantile"
+    return "iterated" if tree_method == "approx" else "quantile"
 
 
 @dataclass(frozen=True)
@@ -107,15 +116,16 @@ class _Row:
         """Return the bytes of a row's values; training by hist has them by column too."""
         present = shape.columns * (1 - shape.missing)
         if self.kind == "whole":
-            return 4 * shape.columns + 20 * present
+            return (8 * present if shape.sparse else 4 * shape.columns) + 20 * present
         if self.kind == "iterated":
             return 14 * present
         bin_bytes = 1 if self.max_bin <= 256 else 2 if self.max_bin <= 65_536 else 4  # noqa: PLR2004 - 1, 2 bytes
         by_column = bin_bytes * shape.columns * with_columns
         if shape.missing:  # a sparse index: 4 bytes a value, and the offsets of its rows
-            return 8 + 4 * present + by_column
+            # Columns with few values keep the number of each one's row instead of a place for every row.
+            return 8 + 4 * present + min(by_column, (8 + bin_bytes) * present)
         return bin_bytes * shape.columns + by_column
 
 
 def _mib(count: float) -> str:
-    return f"{round(count) // MIB:,} MiB"
+    return f"{round(count) // MIB:,}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from smxgb.batch import Schema
 from smxgb.environment import memory_available
 from smxgb.errors import Mistakes, UserError
 from smxgb.examination import examine
@@ -15,7 +16,6 @@ from smxgb.readers import open_reader
 from smxgb.store import Summary, no_rows, reading_bytes, summarise
 
 if TYPE_CHECKING:
-    from smxgb.batch import Schema
     from smxgb.channels import Channel
     from smxgb.job import Job
     from smxgb.store import Labels, Shape
@@ -50,10 +50,11 @@ def rehearse(job: Job) -> None:
         if seen.schema is None:
             break
     if seen.schema is not None:
+        names = seen.schema.names or Schema.unnamed(seen.shapes["train"].columns).names
         with mistakes.collect():
             examined = examine(
                 job.parameters,
-                seen.schema.names,
+                replace(seen.schema, names=names),
                 seen.labels,
                 seen.shapes,
                 rows=max((shape.rows for shape in seen.shapes.values()), default=0),
@@ -69,17 +70,21 @@ def rehearse(job: Job) -> None:
 def _look_at(channel: Channel, job: Job, seen: _Seen) -> None:
     """Read the first batch of a channel."""
     reader = open_reader(channel, job.data, threads=job.threads, like=seen.schema)
-    seen.schema = seen.schema or reader.schema()
+    own = reader.schema()
+    seen.schema = seen.schema or own
     runs = Runs()
-    batch = next(runs.watch(reader.batches(seen.schema)), None)
+    batch = next(runs.watch(reader.batches(own)), None)
     summary = Summary() if batch is None else summarise(batch)
     # A batch without rows is the only one: it comes after all rows were left out.
     if not summary.rows:
         raise UserError(no_rows(channel.name, summary))
-    runs.groups(channel.name)
-    columns, rows = len(seen.schema.names), reader.expected_rows()
+    if runs.are_whole:
+        runs.groups(channel.name)
+    # libsvm has no names: the highest index of the rows is all that is known of its width.
+    columns = len(own.names) or (summary.extent.highest or 0 if summary.extent else 0)
+    rows = reader.expected_rows()
     seen.shapes[channel.name] = replace(summary.shape(columns), rows=rows)
-    seen.reading = max(seen.reading, reading_bytes(reader, seen.schema))
+    seen.reading = max(seen.reading, reading_bytes(reader, own))
     exactly = "" if reader.cheap_to_repeat else "about "
     log(f"Channel {channel.name}: {exactly}{rows:,} rows and {columns} columns.")
     if summary.label:

@@ -12,6 +12,7 @@ from smxgb.environment import memory_available
 from smxgb.evaluation import Evaluator, evaluation_line
 from smxgb.examination import examine
 from smxgb.hyperparameters import DEFAULT_OBJECTIVE, booster_params
+from smxgb.labels import check_groups
 from smxgb.loading import load
 from smxgb.matrix import build_matrix
 from smxgb.own_metrics import OwnMetrics
@@ -113,18 +114,20 @@ def _labels(loaded: Loaded, group: Group) -> dict[str, Labels]:
 
 
 def _examine(job: Job, loaded: Loaded, group: Group) -> Examined:
-    names = loaded.schema.names
+    columns = len(loaded.schema.names)
     examined = examine(
         job.parameters,
-        names,
+        loaded.schema,
         _labels(loaded, group),
-        {name: kept.summary.shape(len(names)) for name, kept in loaded.channels.items()},
+        {name: kept.summary.shape(columns) for name, kept in loaded.channels.items()},
         rows=loaded.all_rows["train"].rows,
         reading=max(kept.reading for kept in loaded.channels.values()),
         available=memory_available(),
+        whole=loaded.all_rows,
     )
     for line in examined.describe():
         log(line)
+    check_groups(job.parameters, loaded.channels)
     return examined
 
 

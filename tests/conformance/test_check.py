@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
-from tests.opt_ml import csv, parquet, write_opt_ml
+from tests import mistakes
+from tests.opt_ml import Source, csv, parquet, write_opt_ml
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +60,7 @@ def test_a_good_job_is_described_and_nothing_is_written(tmp_path: Path, form: ob
     assert bool(rows_line[1]) == ("delimiter" in done.stdout)
     (line,) = (line for line in done.stdout.splitlines() if line.startswith("Matrix: quantile, about "))
     memory = re.fullmatch(
-        r".* (\d+) MiB of [0-9,]+ MiB free memory \(between (\d+) MiB and (\d+) MiB\)\.", line
+        r".* (\d+) MiB \(between (\d+) and (\d+) MiB\) of the [0-9.]+ GiB of memory that are free\.", line
     )
     assert memory
     about, low, high = map(int, memory.groups())
@@ -90,7 +91,7 @@ def test_a_mistake_in_the_settings_is_found_without_data(tmp_path: Path) -> None
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
         "UserError: 2 mistakes. 1. num_round='ten' is not allowed: it must be a whole number, 1 or more.",
-        "2. learnin_rate='0.1' is not a hyperparameter: did you mean learning_rate?".replace("'0.1'", "0.1"),
+        "2. learnin_rate is not a hyperparameter: did you mean learning_rate?",
     ]
 
 
@@ -133,3 +134,68 @@ def test_a_job_that_does_not_fit_is_refused_with_the_numbers(tmp_path: Path) -> 
     done = check(tmp_path)
     assert done.returncode == 2
     assert re.search(r"needs about [0-9,]+ MiB of memory and [0-9,]+ MiB are free", done.stderr)
+
+
+NO_ROWS = mistakes.table({"label": [], "a": []})
+
+SAME = {
+    "column names and no row": mistakes.Mistake(
+        "UserError: channel train has no rows, its files hold column names at most: check its S3 address "
+        "and what wrote the files.",
+        train=b"label,a,b\n",
+    ),
+    "a Parquet file without rows": mistakes.Mistake(
+        "UserError: channel train has no rows, its files hold column names at most: check its S3 address "
+        "and what wrote the files.",
+        train=Source({"a.parquet": NO_ROWS}, "application/x-parquet"),
+    ),
+    "a validation channel with column names and no row": mistakes.Mistake(
+        "UserError: channel validation has no rows, its files hold column names at most: check its S3 "
+        "address and what wrote the files.",
+        train=mistakes.NAMED,
+        validation=b"label,age,height\n",
+    ),
+    "no row with a label": mistakes.Mistake(
+        "UserError: channel train: all 2 rows were left out, for none has a number as its label "
+        "(invalid_label=drop): check label_column.",
+        {"invalid_label": "drop"},
+        b"label,a,b\nx,1,2\ny,2,3\n",
+    ),
+    "a spool folder that is not there": mistakes.Mistake(
+        "UserError: spool_dir='/no/such/folder' is no folder that can be written: give one that exists, "
+        "or leave it out.",
+        {"spool_dir": "/no/such/folder"},
+    ),
+    "labels, constraints and settings": mistakes.Mistake(
+        "UserError: 2 mistakes. 1. monotone_constraints: there is no feature 'weight'; did you mean "
+        "'height'?",
+        {"objective": "reg:gamma", "monotone_constraints": '{"weight": 1}'},
+        mistakes.NAMED,
+    ),
+    "more columns than a table can have": mistakes.Mistake(
+        "UserError: train/data.csv has 100,001 columns, and a table can have 100,000 at most: check that "
+        "each record ends with a line end.",
+        train=b",".join([b"1"] * 100_001),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_what_is_wrong_is_said_by_the_check_in_the_words_of_the_job(name: str, tmp_path: Path) -> None:
+    mistake = SAME[name]
+    mistakes.assert_fails(mistake, tmp_path)
+    done = check(tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0] == mistake.says
+
+
+@pytest.mark.parametrize("target", ["/no/such/file", "data.csv"])
+def test_a_link_that_leads_nowhere_is_one_sentence(tmp_path: Path, target: str) -> None:
+    write_opt_ml(tmp_path, hyperparameters={"num_round": 2}, channels={"train": mistakes.ROWS})
+    data = tmp_path / "input/data/train/data.csv"
+    data.unlink()
+    data.symlink_to(target)
+    done = check(tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert f"data.csv is a link to {target}, which is not there" in done.stderr

@@ -6,10 +6,11 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 import pytest
 import xgboost as xgb
 
-from smxgb.artifacts import stage_importance, stage_model, stage_report
+from smxgb.artifacts import predict_alike, stage_importance, stage_model, stage_report
 from smxgb.batch import Schema
 from smxgb.boosting import with_scaled_leaves
 
@@ -70,3 +71,34 @@ def test_a_model_with_dropout_predicts_the_same_as_plain_trees() -> None:
     assert b"weight_drop" in booster.save_raw("json")
     assert b"weight_drop" not in plain.save_raw("json")
     np.testing.assert_allclose(plain.predict(matrix), booster.predict(matrix), rtol=1e-6, atol=1e-6)
+
+
+def test_trees_of_several_outputs_with_dropout_predict_the_same_as_plain_trees() -> None:
+    x = np.random.default_rng(1).normal(size=(300, 3))
+    matrix = xgb.DMatrix(x, (x[:, 0] > 0).astype(int) + (x[:, 1] > 0))
+    parameters = {"objective": "multi:softprob", "num_class": 3, "multi_strategy": "multi_output_tree"}
+    booster = xgb.train({**parameters, "rate_drop": 0.5, "seed": 1}, matrix, 8)
+    plain = with_scaled_leaves(booster)
+    assert b"weight_drop" not in plain.save_raw("json")
+    np.testing.assert_allclose(plain.predict(matrix), booster.predict(matrix), rtol=1e-5, atol=1e-6)
+
+
+def test_a_model_that_predicts_otherwise_is_told_from_the_one_that_was_trained() -> None:
+    booster, _ = trained(rate_drop=0.5)
+    model = json.loads(booster.save_raw("json"))
+    del model["learner"]["gradient_booster"]["model"]["weight_drop"]
+    other = xgb.Booster(model_file=bytearray(json.dumps(model).encode()))
+    assert other.num_boosted_rounds() == booster.num_boosted_rounds()
+    assert predict_alike(booster, booster.copy())
+    assert not predict_alike(booster, other)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_linear_model_and_one_of_categories_are_the_models_they_were(tmp_path: Path) -> None:
+    linear, _ = trained(booster="gblinear", max_depth=None)
+    stage_model(linear, NAMED, tmp_path)
+    generator = np.random.default_rng(2)
+    table = pd.DataFrame({"age": pd.Categorical(generator.choice(list("abcdefgh"), 200)), "b": range(200)})
+    table["c"] = 1.0
+    matrix = xgb.DMatrix(table, generator.normal(size=200), enable_categorical=True)
+    stage_model(xgb.train({"max_cat_to_onehot": 2}, matrix, 5), NAMED, tmp_path)

@@ -17,7 +17,7 @@ def chosen(gpus: tuple[str, ...], **settings: object) -> Choice[str]:
     """Return the device for a machine with these GPUs."""
     mistakes = Mistakes()
     machine = Machine(2, 8 << 30, "machine", 8 << 30, gpus)
-    choice = _choose_device(parse({"num_round": 1, **settings}).settings, machine, mistakes)
+    choice = _choose_device(parse({"num_round": 1, **settings}), machine, mistakes)
     mistakes.raise_any()
     return Choice(str(choice.value), choice.why)
 
@@ -47,8 +47,11 @@ def test_a_gpu_that_is_not_used_is_said() -> None:
 @pytest.mark.parametrize(
     "settings", [{"device": "cuda"}, {"tree_method": "gpu_hist"}, {"gpu_id": 0}, {"n_gpus": 1}]
 )
-def test_a_gpu_that_is_not_there_is_a_mistake(settings: dict[str, object]) -> None:
-    with pytest.raises(UserError, match="needs a GPU and this host has none"):
+def test_a_gpu_that_is_not_there_is_a_mistake_of_the_setting_that_asks_for_it(
+    settings: dict[str, object],
+) -> None:
+    ((name, value),) = settings.items()
+    with pytest.raises(UserError, match=f" {name}={value!r} needs a GPU and this host has none"):
         chosen((), **settings)
 
 

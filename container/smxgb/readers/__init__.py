@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Protocol
 from smxgb.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from smxgb.batch import Batch, Schema
-    from smxgb.channels import Channel
+    from smxgb.channels import Channel, ContentType
     from smxgb.job import DataSettings
 
-READERS = {"csv": "smxgb.readers.csv:CsvReader", "parquet": "smxgb.readers.parquet:ParquetReader"}
+READERS: Mapping[ContentType, str] = {
+    "csv": "smxgb.readers.csv:CsvReader",
+    "libsvm": "smxgb.readers.libsvm:LibsvmReader",
+    "parquet": "smxgb.readers.parquet:ParquetReader",
+    "recordio-protobuf": "smxgb.readers.recordio:RecordioReader",
+}
 """The class for each content type."""
 
 
