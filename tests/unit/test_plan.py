@@ -31,7 +31,7 @@ def needed(shapes: dict[str, Shape] | None = None, classes: int | None = None, *
     ],
 )
 def test_each_way_to_train_has_its_matrix(booster: str | None, tree_method: str | None, kind: str) -> None:
-    assert choose_matrix(booster, tree_method) == kind
+    assert choose_matrix(booster, tree_method, None) == kind
 
 
 def test_a_row_of_numbers_needs_a_byte_for_each_value_twice() -> None:
