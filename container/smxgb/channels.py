@@ -66,7 +66,7 @@ SPARSE_TOKEN = re.compile(rb"^\S+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?$")
 class DataFile:
     """A file of a channel, or a part of one: `size` bytes from byte `begin` on.
 
-    A part stands for the records of a text file that begin in it, or the row groups whose middle lies in it.
+    A part stands for the records of a text file that begin in it, or for that part of the row groups.
     """
 
     path: Path
