@@ -711,6 +711,15 @@ def test_settings_that_contradict_each_other_are_refused_as_xgboost_does(
             ("multi_output_tree does not go with updater=grow_quantile_histmaker,prune",),
         ),
         ({"label_upper_column": "2"}, ("label_upper_column goes with objective=survival:aft only",)),
+        (
+            {
+                "objective": "survival:aft",
+                "label_lower_column": "0",
+                "label_upper_column": "1",
+                "csv_weights": "1",
+            },
+            ("csv_weights takes the column right after the label, and there are bounds",),
+        ),
         ({"csv_weights": "1", "weight_column": "w"}, ("csv_weights and weight_column both say",)),
         (
             {"label_column": "y", "weight_column": "y"},

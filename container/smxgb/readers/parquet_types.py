@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from smxgb.errors import UserError
 from smxgb.readers.columns import shown
+from smxgb.readers.rows import whole_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,6 +45,8 @@ def numbers(column: pa.Array, data_type: pa.DataType) -> pa.Array:
     Integers beyond 24 bits are rounded, as XGBoost itself would. A double that is too large becomes infinite,
     which the rules for rows then see.
     """
+    if pa.types.is_integer(data_type) and pa.types.is_floating(column.type):
+        return whole_numbers(column)
     return column if column.type == data_type else column.cast(data_type, safe=False)
 
 
@@ -69,11 +72,15 @@ def _complaints(names: tuple[str, ...], types: tuple[pa.DataType, ...], layout: 
             f"encode the others as numbers, or leave them out with drop_columns={dropped}."
         )
     group = dict(layout.roles).get("group")
-    if group is not None and group not in bad and not pa.types.is_integer(types[group]):
+    if group is not None and group not in bad and not _numbers_groups(types[group]):
         texts.append(
             f"the group, {shown(group, names)}, is of type {types[group]}: number the groups with integers."
         )
     return texts
+
+
+def _numbers_groups(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(data_type) or pa.types.is_floating(data_type))
 
 
 def _some(sources: list[str]) -> str:
