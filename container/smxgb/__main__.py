@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from smxgb.environment import process_environ
+from smxgb.environment import Paths, process_environ
 from smxgb.progress import Link, die_with_parent, failure_of, log, log_error, warnings_as_lines
 from smxgb.supervisor import supervise
 from smxgb.terminal import is_watched, round_bar, write_over_bar
@@ -71,11 +71,16 @@ def _check(hyperparameters: Path | None, channels: dict[str, Path]) -> int:
     """Rehearse a job up to one batch of each channel; return 0, or 2 if something is wrong."""
     warnings_as_lines()
     _keep_out(KEPT_OUT)
-    from smxgb.job import Places, load_job  # noqa: PLC0415 - after the packages that are kept out
+    from smxgb.job import Places, load_job, read_settings  # noqa: PLC0415 - after the packages that are kept out
     from smxgb.rehearsal import rehearse  # noqa: PLC0415
 
+    places, paths = Places(hyperparameters, channels or None), Paths.from_environ(process_environ())
     try:
-        rehearse(load_job(process_environ(), Places(hyperparameters, channels or None)))
+        if hyperparameters and not channels and not paths.data.exists():
+            read_settings(paths, places)
+            log("The settings alone show no mistake. Give --train FOLDER to have the data checked too.")
+        else:
+            rehearse(load_job(process_environ(), places))
     except Exception as error:  # noqa: BLE001 - whatever it is, it gets reported
         failure = failure_of(error)
         for line in failure.lines():

@@ -67,13 +67,16 @@ def stage_model(booster: xgb.Booster, schema: Schema, folder: Path) -> Path:
     """Write the model as UBJSON beside its place in `folder` and load it back; return where it was written.
 
     Feature names of our making are left out, so that the model takes a plain NumPy array as AWS's models do.
+    A model of libsvm files keeps in its attribute `libsvm_indexing` what they call the first feature.
 
     Raises:
         AlgorithmError: If what was written does not load as the model it was.
     """
     booster.feature_names = None if schema.invented else list(schema.names)
-    if schema.invented:
+    if schema.invented and not schema.categories:
         booster.feature_types = None
+    if schema.first_index is not None:
+        booster.set_attr(libsvm_indexing=str(schema.first_index))
     staged = folder / f"{PARTIAL}{MODEL_NAME}"
     with _written(staged, "wb") as stream:
         stream.write(booster.save_raw("ubj"))

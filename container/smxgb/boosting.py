@@ -41,8 +41,8 @@ class EarlyStopping:
         direction = "higher" if self.maximise else "lower"
         return (
             f"Early stopping watches {self.data}-{self.metric} ({direction} is better) and stops after "
-            f"{self.patience} "
-            "rounds without a better value; the model is that of the best round."
+            f"{self.patience} round{'s' if self.patience > 1 else ''} without a better value; the model is "
+            "that of the best round."
         )
 
     def better(self, value: float, than: float | None) -> bool:

@@ -46,6 +46,7 @@ def examine(
     shapes: Mapping[str, Shape],
     *,
     rows: int,
+    reading: int,
     available: int,
     whole: Mapping[str, Summary] | None = None,
 ) -> Examined:
@@ -57,6 +58,7 @@ def examine(
         labels: The labels of each channel that has rows.
         shapes: The size of each channel's matrix.
         rows: The rows to train on.
+        reading: The bytes that reading them holds.
         available: The bytes of memory that matrices and training may take.
         whole: All rows of each channel, None if only some were read.
 
@@ -64,16 +66,17 @@ def examine(
         UserError: With everything that does not fit.
     """
     mistakes = Mistakes()
+    classes = parameters.settings.num_class
+    with mistakes.collect():
+        constraints = resolve_constraints(parameters.settings, schema.names)
     with mistakes.collect():
         classes = check_labels(parameters, labels, rows, schema.layout)
         if whole is not None:
             check_all_rows(parameters, whole, classes)
-    with mistakes.collect():
-        constraints = resolve_constraints(parameters.settings, schema.names)
     # The labels are those of all hosts, the memory is this one's.
     origin: Origin = "everywhere" if any(mistakes) else "here"
     with mistakes.collect():
-        plan = make_plan(parameters, shapes, available)
+        plan = make_plan(parameters, shapes, available, classes=classes, reading=reading)
         plan.check()
     mistakes.raise_any(origin)
     counted = classes is not None and parameters.settings.num_class is None

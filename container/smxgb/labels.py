@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from smxgb.batch import Layout
     from smxgb.hyperparameters import Hyperparameters, Parsed
-    from smxgb.store import Labels, Summary
+    from smxgb.store import Labels, Stored, Summary
 
 
 @dataclass(frozen=True)
@@ -174,6 +174,27 @@ def _which_column(settings: Hyperparameters, layout: Layout | None) -> str:
         f" The label is {shown(position, layout.columns)}, the first one; if that is the wrong column, set "
         "label_column."
     )
+
+
+def check_groups(parameters: Parsed, channels: Mapping[str, Stored]) -> None:
+    """Raise UserError if an objective that ranks finds no groups, or another finds them weighed."""
+    objective = parameters.settings.objective or DEFAULT_OBJECTIVE
+    ranks = kind_of(objective) == "ranking"
+    mistakes = Mistakes()
+    for name, stored in channels.items():
+        if not stored.rows:
+            continue
+        if ranks and stored.groups is None:
+            mistakes.add(
+                f"channel {name} has no groups, whose rows objective={objective} ranks: write qid: behind "
+                "the labels of libsvm files, or set group_column."
+            )
+        if not ranks and stored.groups is not None and stored.groups.weights is not None:
+            mistakes.add(
+                f"channel {name} has groups and weights: XGBoost then reads one weight a group, and "
+                f"objective={objective} needs one a row. Leave out the groups or the weights."
+            )
+    mistakes.raise_any()
 
 
 def _domains(parameters: Parsed) -> Iterator[tuple[str, str, Domain]]:

@@ -106,7 +106,7 @@ def supervise(
     earlier = _models(paths.model)
     with _signals() as wakeup:
         control = _control(environ, paths)
-        error = _run(command, environ, root, wakeup, control, on_round)
+        error = _run(command, environ, root, wakeup, control, on_round=on_round)
         if error:
             _remove_partial(paths.model, paths.output_data)
             _report(error, paths.failure)
@@ -135,6 +135,7 @@ def _run(
     root: Path,
     wakeup: int,
     control: Control,
+    *,
     on_round: OnRound | None,
 ) -> JobError | None:
     """Run the work to its end, and the job to its verdict; return the failure, if it is one."""
@@ -190,16 +191,17 @@ class _Watch:
                 self._conclude(None)
             elif self._is_running and self._is_silent():
                 self._conclude(_frozen(self._said, self._control.silence))
-            for message in self._control.hear():
-                match message:
-                    case {"abort": dict(failure)}:
-                        self._end()
-                        return from_json(failure)
-                    case {"leave": True}:
-                        self._end()
-                        return None
-                    case _:
-                        self._said.tell(message)
+            while messages := self._control.hear():
+                for message in messages:
+                    match message:
+                        case {"abort": dict(failure)}:
+                            self._end()
+                            return from_json(failure)
+                        case {"leave": True}:
+                            if self._is_published():
+                                return None
+                        case _:
+                            self._said.tell(message)
             ready = {fd for fd, _ in self._poll.poll(pause)}
 
     def _listen(self, ready: set[int]) -> None:
@@ -238,19 +240,24 @@ class _Watch:
         elif error:
             self._error = error
         elif status == 0 and self._said.success is not None:
-            try:
-                _name_results(self._said.results)
-            except OSError as problem:
-                self._error = as_job_error(problem)
-            else:
-                log(self._said.success)
-                self._control.done()
-                return
+            self._control.done()
+            return
         elif self._stopped:
             self._error = _stopped(self._stopped, self._said)
         else:
             self._error = self._explain(status)
         self._control.fail(self._error)
+
+    def _is_published(self) -> bool:
+        """Give the results their names, now that all hosts are done; say so, or that it failed."""
+        try:
+            _name_results(self._said.results)
+        except OSError as problem:
+            self._error = as_job_error(problem)
+            self._control.fail(self._error)
+            return False
+        log(self._said.success or "")
+        return True
 
     def _end(self) -> int:
         """Make sure that nothing of the work is left; return its exit status, 0 if that is known already."""

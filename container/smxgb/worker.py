@@ -12,6 +12,7 @@ from smxgb.environment import memory_available
 from smxgb.evaluation import Evaluator, evaluation_line
 from smxgb.examination import examine
 from smxgb.hyperparameters import DEFAULT_OBJECTIVE, booster_params
+from smxgb.labels import check_groups
 from smxgb.loading import load
 from smxgb.matrix import build_matrix
 from smxgb.own_metrics import OwnMetrics
@@ -120,11 +121,13 @@ def _examine(job: Job, loaded: Loaded, group: Group) -> Examined:
         _labels(loaded, group),
         {name: kept.summary.shape(columns) for name, kept in loaded.channels.items()},
         rows=loaded.all_rows["train"].rows,
+        reading=max(kept.reading for kept in loaded.channels.values()),
         available=memory_available(),
         whole=loaded.all_rows,
     )
     for line in examined.describe():
         log(line)
+    check_groups(job.parameters, loaded.channels)
     return examined
 
 
@@ -155,7 +158,7 @@ def _evaluator(
         centre=(labels.lowest + labels.highest) / 2 if labels else 0.0,
     )
     seen = {name: matrix for name, matrix in matrices.items() if name != "train" or settings.eval_train}
-    return Evaluator(metrics, own, seen, group)
+    return Evaluator(metrics, own, seen, group, per_query=job.data.group is not None)
 
 
 def _after_round(job: Job, group: Group, link: Link) -> Callable[[int, Values], None]:

@@ -16,20 +16,20 @@ FIRST = " The label is column 0, the first one; if that is the wrong column, set
 CELLS = {
     "a word in a cell": Mistake(
         "UserError: train/data.csv, line 2, column 1: 'old' is not a number. A missing value is an "
-        "empty cell, NA, NaN, null, None or N/A; encode other text as numbers, or leave its column "
-        "out with drop_columns.",
+        "empty cell, NA, NaN, null, None or N/A. Encode "
+        "other text as numbers, name its column in categorical_columns, or leave it out with drop_columns.",
         train=b"1,2,3\n0,old,4\n1,2,5\n",
     ),
     "words in a cell of a named column": Mistake(
         "UserError: 2 mistakes. 1. train/data.csv, line 6, column 1 ('age'): 'red' is not a number "
-        "(so too line 7). A missing value is an empty cell, NA, NaN, null, None or N/A; encode "
-        "other text as numbers, or leave its column out with drop_columns.",
+        "(so too line 7). A missing value is an empty cell, NA, NaN, null, None or N/A. Encode "
+        "other text as numbers, name its column in categorical_columns, or leave it out with drop_columns.",
         train=NAMED + b"1,red,3\n0,green,4\n1,2,blue\n",
     ),
     "a vector in a cell": Mistake(
         "UserError: train/data.csv, line 2, column 1: '(262144,[4660],[1.0])' is not a number. A "
-        "missing value is an empty cell, NA, NaN, null, None or N/A; encode other text as numbers, "
-        "or leave its column out with drop_columns.",
+        "missing value is an empty cell, NA, NaN, null, None or N/A. Encode "
+        "other text as numbers, name its column in categorical_columns, or leave it out with drop_columns.",
         train=b'1,2,3\n0,"(262144,[4660],[1.0])",4\n',
     ),
     "a short record": Mistake(
@@ -83,12 +83,6 @@ CELLS = {
         {"objective": "rank:ndcg", "group_column": 1},
         b"1,1,3\n0,1.5,4\n",
     ),
-    "groups in pieces": Mistake(
-        "UserError: channel train, row 2 counted from 0: group 1 begins a second time. XGBoost "
-        "needs the rows of a group side by side: sort the rows by the group column.",
-        {"objective": "rank:ndcg", "group_column": 1},
-        b"1,1,3\n0,2,4\n1,1,5\n",
-    ),
     "weights within a group": Mistake(
         "UserError: channel train: the rows of group 1 have weights from 3 to 4. XGBoost weighs "
         "whole groups: give all rows of a group the same weight.",
@@ -132,8 +126,8 @@ CELLS = {
     ),
     "bad cells in both channels": Mistake(
         "UserError: 2 mistakes. 1. train/data.csv, line 2, column 1: 'old' is not a number. A "
-        "missing value is an empty cell, NA, NaN, null, None or N/A; encode other text as numbers, "
-        "or leave its column out with drop_columns.",
+        "missing value is an empty cell, NA, NaN, null, None or N/A. Encode "
+        "other text as numbers, name its column in categorical_columns, or leave it out with drop_columns.",
         train=b"1,2,3\n0,old,4\n",
         validation=b"1,2,3\nx,2,3\n",
     ),

@@ -11,7 +11,7 @@ import xgboost as xgb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smxgb.errors import UserError
+from smxgb.errors import Mistakes, UserError
 from smxgb.hyperparameters import (
     Hyperparameters,
     Parsed,
@@ -333,7 +333,7 @@ def test_all_mistakes_come_together_in_one_error() -> None:
         "alpha='x' is not allowed: it must be a number, 0 or more.",
         "checkpoint_keep='9' is not available in this version: leave it out (the default is 5).",
         "eval_metric: there is no metric 'acuracy': did you mean accuracy?",
-        "max_dept='3' is not a hyperparameter: did you mean max_depth?",
+        "max_dept is not a hyperparameter: did you mean max_depth?",
     )
 
 
@@ -413,11 +413,37 @@ def test_old_names_and_values_become_those_of_today_with_a_line_each(
         ("sparse_treshold", "did you mean sparse_threshold?"),
         ("num_feature", "XGBoost sets it itself; leave it out."),
         ("rng_state", "XGBoost sets it itself; leave it out."),
-        ("xyzzy", "leave it out; the README lists the settings that there are."),
+        ("xyzzy", "leave it out; `smxgb describe` lists all."),
+        ("x" * 3000, "leave it out; `smxgb describe` lists all."),
     ],
 )
 def test_an_unknown_name_is_refused_with_the_nearest(name: str, cure: str) -> None:
-    assert mistake(**{name: "1"}) == f"{name}='1' is not a hyperparameter: {cure}"
+    shown = name if len(name) < 60 else "x" * 57 + "..."
+    assert mistake(**{name: "1"}) == f"{shown} is not a hyperparameter: {cure}"
+
+
+def test_the_value_of_an_unknown_name_is_never_said() -> None:
+    assert "AKIA5" not in mistake(aws_secret_access_key="AKIA5")  # noqa: S106 - it is none
+
+
+def test_mistakes_may_be_taken_together_with_those_of_the_rest_of_the_job() -> None:
+    mistakes = Mistakes()
+    found = parse({"num_round": "5", "max_depth": "x", "eta": "0.1"}, mistakes)
+    assert [*mistakes] == ["max_depth='x' is not allowed: it must be a whole number, 0 or more."]
+    assert (found.settings.max_depth, found.settings.eta) == (None, 0.1)
+
+
+def test_a_setting_is_shown_as_the_job_gives_it() -> None:
+    assert parsed(gpu_id="0").shown["device"] == "gpu_id='0'"
+    assert parsed(tree_method="gpu_hist").shown["device"] == "tree_method='gpu_hist'"
+    assert parsed(tree_method="gpu_hist", device="gpu").shown["device"] == "device='gpu'"
+
+
+@pytest.mark.parametrize("selector", ["greedy", "thrifty", "random"])
+def test_a_selector_of_features_needs_its_updater(selector: str) -> None:
+    assert mistake(booster="gblinear", feature_selector=selector) == (
+        f"feature_selector={selector} needs updater=coord_descent: set that too."
+    )
 
 
 @pytest.mark.parametrize(

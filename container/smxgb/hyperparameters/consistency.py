@@ -32,6 +32,7 @@ def conflicts(settings: Hyperparameters) -> Iterator[Finding]:
     yield from _about_trees(settings)
     yield from _about_updaters(settings)
     yield from _about_columns(settings)
+    yield from _about_categories(settings)
 
 
 def _finding(fields: set[str], text: str) -> Finding:
@@ -177,6 +178,20 @@ def _about_updaters(settings: Hyperparameters) -> Iterator[Finding]:
             f"updater={updaters[0]} changes trees and builds none: put one that grows trees before it, "
             "as in grow_colmaker,prune, or leave updater out.",
         )
+
+
+def _about_categories(settings: Hyperparameters) -> Iterator[Finding]:
+    field = "categorical_columns" if settings.categorical_columns else "enable_categorical"
+    if not getattr(settings, field):
+        return
+    for name, value in (("booster", "gblinear"), ("tree_method", "exact")):
+        if getattr(settings, name) == value:
+            yield _finding(
+                {field, name},
+                f"{name}={value} can't split categories, which {field} asks for: encode them as numbers, or "
+                "use "
+                "tree_method=hist.",
+            )
 
 
 def _about_columns(settings: Hyperparameters) -> Iterator[Finding]:

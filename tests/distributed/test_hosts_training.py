@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-SETTINGS = {"objective": "binary:logistic", "num_round": 10, "max_depth": 3, "eval_metric": "logloss,accuracy"}
+SETTINGS = {
+    "objective": "binary:logistic",
+    "num_round": 10,
+    "max_depth": 3,
+    "eval_metric": "logloss,accuracy",
+}
 
 
 @pytest.fixture(scope="module")
@@ -152,4 +157,6 @@ def test_validation_on_one_host_is_validation_for_all(tmp_path: Path, table: pd.
     assert leader.booster().feature_names == [f"x{index}" for index in range(5)]
     held_out = table[2500:]
     best = float(re.search(r"validation-logloss:([\d.]+)\)", leader.log)[1])  # type: ignore[index]
-    assert best == pytest.approx(log_loss(held_out["y"], leader.predict(held_out.drop(columns="y"))), rel=1e-5)
+    assert best == pytest.approx(
+        log_loss(held_out["y"], leader.predict(held_out.drop(columns="y"))), rel=1e-5
+    )
