@@ -952,3 +952,12 @@ def test_a_monotone_feature_really_is_monotone() -> None:
     probe = np.full((50, 3), 0.5, dtype=np.float32)
     probe[:, 1] = np.linspace(0, 1, 50)
     assert (np.diff(booster.predict(xgb.DMatrix(probe))) <= 0).all()
+
+
+def test_a_setting_of_a_later_version_is_never_suggested() -> None:
+    for field_name in Hyperparameters.model_fields:
+        if trait_of(field_name).use == "later":
+            name = name_of(field_name)
+            for misspelt in (name[:-1], f"{name}x", name.partition("_")[0]):
+                if misspelt not in Hyperparameters.model_fields:
+                    assert f"did you mean {name}?" not in mistake(**{misspelt: 1})
