@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -134,7 +136,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} is a FIFO, a socket or a device: it must be a plain file.")
     try:
         text = path.read_bytes().decode("utf-8-sig")
-        value = json.loads(text) if text.strip() else {}
+        value = json.loads(text, object_pairs_hook=partial(_unique, path)) if text.strip() else {}
     except FileNotFoundError:
         return {}
     except UnicodeDecodeError as error:
@@ -154,6 +156,16 @@ def read_json(path: Path) -> dict[str, Any]:
             'It must hold one object, such as {"name": "value"}.'
         )
     return value
+
+
+def _unique(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return one object of a file; of a name that stands there twice, JSON itself would take the last."""
+    twice = [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
+    if twice:
+        raise UserError(
+            f"{path}: {', '.join(map(repr, twice))} stands there more than once: keep one of them."
+        )
+    return dict(pairs)
 
 
 def read_hosts(paths: Paths) -> Hosts:
