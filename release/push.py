@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 DOCKER = os.environ.get("DOCKER", "docker")
 ECR_HOST = re.compile(r"\d{12}\.dkr\.ecr(?:-fips)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
+FORBIDDEN, NOT_FOUND = 403, 404
 DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
 EXPIRED = {"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "UnrecognizedClientException"}
 MANIFESTS = (
@@ -175,7 +176,7 @@ def has_tag(registry: Registry, repository: str, tag: str) -> bool:
         with urllib.request.urlopen(request, timeout=60):  # noqa: S310 - as above
             return True
     except urllib.error.HTTPError as error:
-        if error.code == 404:  # noqa: PLR2004 - not found
+        if error.code == NOT_FOUND:
             return False
         raise PushError(
             f"the registry {registry.host} answers {error.code} {error.reason} when asked for "
@@ -236,7 +237,7 @@ def _explained(action: str, region: str | None) -> Iterator[None]:
         code, text = error.response["Error"]["Code"], error.response["Error"]["Message"]
         if code in EXPIRED:
             raise PushError(f"AWS does not take the credentials ({text}): renew them.") from None
-        if code in DENIED:
+        if code in DENIED or error.response["ResponseMetadata"]["HTTPStatusCode"] == FORBIDDEN:
             raise PushError(f"the permission {action} is missing: {text}") from None
         raise PushError(f"{action} failed: {text} ({code}).") from None
     except BotoCoreError as error:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import urllib.request
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import boto3
 import pytest
 import yaml
 from tests.image.aws import Stand, stand_in
@@ -171,19 +174,56 @@ def test_an_image_of_no_commit_is_not_pushed(pusher: Pusher, commit: str) -> Non
     assert "was built from files that no commit holds" in done.stdout
 
 
-def test_a_missing_permission_is_named(pusher: Pusher) -> None:
-    # moto checks permissions once its limit of unchecked requests is used up: from the next request on.
-    policy = f"{pusher.aws.endpoint}/moto-api/reset-auth"
-    subprocess.run(["curl", "--silent", "--fail", "--request", "POST", "--data", "0", policy], check=True)
+@contextmanager
+def permissions_are_checked(aws: Stand) -> Iterator[None]:
+    """Have moto look at credentials and policies, which it does from a given number of requests on."""
     try:
-        done = pusher.push(pusher.image("1.7.0"))
+        _unchecked_requests(aws, b"0")
+        yield
     finally:
-        subprocess.run(
-            ["curl", "--silent", "--fail", "--request", "POST", "--data", "inf", policy], check=True
-        )
+        _unchecked_requests(aws, b"inf")
+
+
+def _unchecked_requests(aws: Stand, number: bytes) -> None:
+    address = f"{aws.endpoint}/moto-api/reset-auth"
+    headers = {"Content-Type": "text/plain"}
+    urllib.request.urlopen(urllib.request.Request(address, number, headers), timeout=30).close()  # noqa: S310
+
+
+def keys_of_a_user(aws: Stand, name: str, *actions: str) -> dict[str, str | None]:
+    """Make a user who may do these actions only; return the environment variables of its keys."""
+    iam = boto3.client(
+        "iam",
+        endpoint_url=aws.endpoint,
+        region_name="eu-west-1",
+        aws_access_key_id="stand-in",
+        aws_secret_access_key="stand-in",  # noqa: S106 - opens nothing
+    )
+    iam.create_user(UserName=name)
+    statement = {"Effect": "Allow", "Action": list(actions), "Resource": "*"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    iam.put_user_policy(UserName=name, PolicyName="some", PolicyDocument=policy)
+    key = iam.create_access_key(UserName=name)["AccessKey"]
+    return {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"]}
+
+
+def test_credentials_that_aws_does_not_know(pusher: Pusher) -> None:
+    name = pusher.image("1.7.0")
+    with permissions_are_checked(pusher.aws):
+        done = pusher.push(name)
     assert done.returncode == 1
+    assert "AWS does not take the credentials" in done.stdout
     assert "Traceback" not in done.stdout
-    assert "renew them" in done.stdout
+
+
+def test_a_missing_permission_is_named(pusher: Pusher) -> None:
+    name = pusher.image("1.7.0")
+    keys = keys_of_a_user(pusher.aws, "reader", "sts:GetCallerIdentity", "ecr:DescribeRepositories")
+    with permissions_are_checked(pusher.aws):
+        done = pusher.push(name, "--repository", "absent", **keys)
+    assert done.returncode == 1
+    assert "the permission ecr:CreateRepository is missing: " in done.stdout
+    assert "Traceback" not in done.stdout
 
 
 def test_the_phases_of_the_buildspec_build_and_push_a_clone_once(aws: Stand, tmp_path: Path) -> None:
