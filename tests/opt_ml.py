@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -139,10 +139,16 @@ def read_outcome(base: Path, code: int, log: str) -> Outcome:
     )
 
 
-def run_train(base: Path, *, timeout: float = 120, environment: Mapping[str, str] | None = None) -> Outcome:
-    """Run `train` on a tree as a process of its own, without Docker."""
+def run_train(
+    base: Path,
+    *,
+    timeout: float = 120,
+    environment: Mapping[str, str] | None = None,
+    prefix: Sequence[str] = (),
+) -> Outcome:
+    """Run `train` on a tree as a process of its own, without Docker; `prefix` stands before the command."""
     done = subprocess.run(
-        [sys.executable, "-m", "smxgb", "train"],
+        [*prefix, sys.executable, "-m", "smxgb", "train"],
         env={**os.environ, "SAGEMAKER_BASE_DIR": str(base), **(environment or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -7,19 +7,13 @@ import json
 import os
 import sys
 import traceback
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from smxgb.environment import in_container, process_environ
+from smxgb.environment import process_environ
 from smxgb.errors import JobError, as_job_error
-from smxgb.progress import Link, die_with_parent, log, log_error
+from smxgb.progress import Link, die_with_parent, log, log_error, warnings_as_lines
 from smxgb.supervisor import supervise
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from smxgb.progress import OnRound
+from smxgb.terminal import is_watched, round_bar, write_over_bar
 
 KEPT_OUT = ("pandas", "sklearn", "polars", "modin", "cudf", "matplotlib", "graphviz")
 """Packages that xgboost imports if they are there. Training needs none of them: without, it starts in half
@@ -38,7 +32,7 @@ def main() -> int:
         case "describe":
             return _describe(markdown=arguments.markdown)
         case "work":
-            _work(arguments.link)
+            _work(arguments.link, arguments.beat)
     return serve()
 
 
@@ -57,12 +51,13 @@ def _arguments() -> argparse.Namespace:
     commands.add_parser("serve", help="serve a model (comes later)")
     work = commands.add_parser("work")
     work.add_argument("--link", type=int, required=True)
+    work.add_argument("--beat", type=float)
     return parser.parse_args()
 
 
 def train() -> int:
     """Train: start the work in a process of its own, and report however it ends."""
-    with _round_bar() as on_round:
+    with round_bar() as on_round:
         return supervise(process_environ(), on_round=on_round)
 
 
@@ -76,6 +71,7 @@ def serve() -> int:
 
 def _check(hyperparameters: Path | None, channels: dict[str, Path]) -> int:
     """Rehearse a job up to one batch of each channel; return 0, or 2 if something is wrong."""
+    warnings_as_lines()
     _keep_out(KEPT_OUT)
     from smxgb.job import Places, load_job  # noqa: PLC0415 - after the packages that are kept out
     from smxgb.rehearsal import rehearse  # noqa: PLC0415
@@ -96,8 +92,10 @@ def _describe(*, markdown: bool) -> int:
     return 0
 
 
-def _work(fd: int) -> None:
-    """Do the work of a training job in this process; `fd` is the pipe to the supervisor. Does not return.
+def _work(fd: int, beat: float | None) -> None:
+    """Do the work of a training job in this process; `fd` leads to the supervisor. Does not return.
+
+    `beat` is after how many seconds each the supervisor wants a sign of life, if it does.
 
     Leaves through `os._exit`, since XGBoost's clean-up at the end of the interpreter can wait for other
     hosts.
@@ -107,6 +105,11 @@ def _work(fd: int) -> None:
     code = 0
     try:
         link.phase("start")
+        warnings_as_lines()
+        if is_watched():
+            write_over_bar()
+        if beat is not None:
+            link.beat(beat)
         _keep_out(KEPT_OUT)
         from smxgb.job import load_job  # noqa: PLC0415 - after the packages that are kept out
         from smxgb.trainers import train as start_training  # noqa: PLC0415
@@ -122,23 +125,6 @@ def _work(fd: int) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
-
-
-@contextmanager
-def _round_bar() -> Iterator[OnRound | None]:
-    """Draw a bar of the rounds on a terminal outside a container; elsewhere there is none."""
-    if not sys.stderr.isatty() or in_container():
-        yield None
-        return
-    from tqdm import tqdm  # noqa: PLC0415 - a job on SageMaker never needs it
-
-    with tqdm(unit="round", leave=False, dynamic_ncols=True) as bar:
-
-        def on_round(number: int, total: int) -> None:
-            bar.total = total
-            bar.update(number + 1 - bar.n)
-
-        yield on_round
 
 
 def _keep_out(packages: tuple[str, ...]) -> None:

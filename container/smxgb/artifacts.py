@@ -6,13 +6,14 @@ import csv
 import json
 import math
 import os
+import tempfile
 from contextlib import contextmanager
 from operator import itemgetter
 from typing import IO, TYPE_CHECKING, Any
 
 import xgboost as xgb
 
-from smxgb.errors import AlgorithmError
+from smxgb.errors import AlgorithmError, PlatformError
 from smxgb.matrix import internal_names
 
 if TYPE_CHECKING:
@@ -20,11 +21,36 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from smxgb.batch import Schema
+    from smxgb.environment import Paths
 
 MODEL_NAME = "xgboost-model"
 """The name that AWS's serving images look for. They try to load every file beside it, so there is no
 other."""
 IMPORTANCES = ("gain", "weight", "cover", "total_gain", "total_cover")
+
+
+def prepare_folders(paths: Paths) -> None:
+    """Make the folders of the results, and see that they can be written: before the work, not after it.
+
+    Raises:
+        PlatformError: If a result could not be written.
+    """
+    for folder in (paths.model, paths.output_data):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except (FileExistsError, NotADirectoryError):
+            raise PlatformError(
+                f"{folder} can't be made a folder: a file is in its place, or in that of a folder above. "
+                "Remove the file."
+            ) from None
+        except OSError as error:
+            error.filename = str(folder)
+            raise
+    model = paths.model / MODEL_NAME
+    if model.is_dir():
+        raise PlatformError(f"{model} is a folder, in the place of the model's file: remove it.")
 
 
 def stage_model(booster: xgb.Booster, schema: Schema, folder: Path) -> Path:

@@ -5,6 +5,7 @@ The names, modes and content types are those of SageMaker's inputdataconfig.json
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
-from smxgb.errors import Mistakes, PlatformError, UserError
+from smxgb.errors import Mistakes, UserError, as_job_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -60,10 +61,20 @@ SPARSE_TOKEN = re.compile(rb"^\S+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?$")
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file of a channel; `size` in bytes."""
+    """A file of a channel, or a part of one: `size` bytes from byte `begin` on.
+
+    A part stands for the records of a text file that begin in it, or the row groups whose middle lies in it.
+    """
 
     path: Path
     size: int
+    begin: int = 0
+    is_part: bool = False
+
+    @property
+    def end(self) -> int:
+        """The byte after the last one."""
+        return self.begin + self.size
 
 
 @dataclass(frozen=True)
@@ -103,8 +114,12 @@ class Channels:
             yield self.validation
 
 
-def find_channels(config: Mapping[str, object], folders: Mapping[str, Path]) -> Channels:
+def find_channels(
+    config: Mapping[str, object], folders: Mapping[str, Path], *, alone: bool = True
+) -> Channels:
     """Return the job's channels; `config` is inputdataconfig.json, `folders` has the folder of each.
+
+    With several hosts, `alone` false, a channel may have no file on this one.
 
     Raises:
         UserError: With all that is wrong with all channels.
@@ -126,7 +141,7 @@ def find_channels(config: Mapping[str, object], folders: Mapping[str, Path]) -> 
     channels: dict[Name, Channel] = {}
     for name, given in chosen.items():
         with mistakes.collect():
-            channels[name] = _channel(name, config[given], folders[given])
+            channels[name] = _channel(name, config[given], folders[given], alone=alone)
     if "train" not in chosen:
         mistakes.add(_no_train(sorted(config)))
     mistakes.raise_any()
@@ -137,30 +152,38 @@ def _no_train(names: list[str]) -> str:
     if not names:
         return "there is no input channel: give the job a channel named 'train'."
     close = get_close_matches("train", names, n=1)
-    hint = f" Rename '{close[0]}'." if close else " Name the channel with the training data 'train'."
-    return f"there is no channel 'train', only {', '.join(repr(name) for name in names)}.{hint}"
+    cure = f"rename '{close[0]}' to" if close else "name the channel with the training data"
+    return f"there is no channel 'train', only {', '.join(repr(name) for name in names)}: {cure} 'train'."
 
 
-def _channel(name: Name, config: object, folder: Path) -> Channel:
+def _channel(name: Name, config: object, folder: Path, *, alone: bool) -> Channel:
     mistakes = Mistakes()
     if not isinstance(config, dict):
-        raise UserError(f"inputdataconfig.json: channel '{folder.name}' must be an object, not {config!r}.")
+        raise UserError(
+            f"inputdataconfig.json: channel '{folder.name}' is {json.dumps(config)}: it must be an object, "
+            'as {"ContentType": "text/csv"}, or {}.'
+        )
     choice = _Choice(folder.name, config, mistakes)
     mode = cast("InputMode", choice.one_of("TrainingInputMode", "File", get_args(InputMode.__value__)))
     distribution = cast(
         "Distribution",
         choice.one_of("S3DistributionType", "FullyReplicated", get_args(Distribution.__value__)),
     )
-    choice.must_be("RecordWrapperType", "None", "the records of a file need no wrapper here")
+    choice.must_be("RecordWrapperType", "None", "leave it out, or set it to None")
     choice.must_be("CompressionType", "None", "compressed files are not read yet")
     given = choice.content_type()
     if mode == "Pipe":
         mistakes.add(f"channel '{folder.name}': input mode Pipe is not supported yet: use File or FastFile.")
     mistakes.raise_any()
-    files, skipped = find_files(folder)
-    if not files:
+    if not folder.is_dir() and alone:
+        raise UserError(_no_folder(folder))
+    files, skipped = find_files(folder) if folder.is_dir() else ((), ())
+    if not files and alone:
         raise UserError(_no_files(folder, skipped))
-    content_type, why = (given, "given") if given else detect_content_type(files)
+    if given or not files:
+        content_type, why = given or "csv", "given" if given else "no file tells"
+    else:
+        content_type, why = detect_content_type(folder.name, files)
     if content_type in {"libsvm", "recordio-protobuf"}:
         raise UserError(
             f"channel '{folder.name}' holds {content_type} ({why}), which is not supported yet: use CSV or "
@@ -213,9 +236,16 @@ class _Choice:
         return CONTENT_TYPES[kind]
 
 
+def _no_folder(folder: Path) -> str:
+    if folder.exists():
+        return f"channel '{folder.name}': {folder} is a file; it must be a folder with the channel's files."
+    return (
+        f"channel '{folder.name}': its folder {folder} does not exist: check the channel's S3 address, or, "
+        "in plain Docker, what is mounted at /opt/ml."
+    )
+
+
 def _no_files(folder: Path, skipped: tuple[str, ...]) -> str:
-    if not folder.is_dir():
-        return f"channel '{folder.name}': its folder {folder} does not exist; check the channel's S3 address."
     found = f"only {', '.join(skipped[:5])}, which are no data" if skipped else "no file at all"
     return (
         f"channel '{folder.name}' holds {found}: check the channel's S3 address and that its files have rows."
@@ -226,13 +256,18 @@ def find_files(folder: Path) -> tuple[tuple[DataFile, ...], tuple[str, ...]]:
     """Return the data files below `folder`, sorted by path, and the names of what is not data there.
 
     Not data: names that begin with `_` or `.` (Spark's and notebooks' own), `manifest.json`, empty files.
+
+    Raises:
+        UserError: For links that lead nowhere, and for what is neither file nor folder.
+        PlatformError: If a folder can't be read.
     """
+    mistakes = Mistakes()
     files: list[DataFile] = []
     skipped: list[str] = []
     seen: set[tuple[int, int]] = set()
 
     def fail(error: OSError) -> None:
-        raise PlatformError(f"{error.filename} can't be read: {error.strerror}.")
+        raise as_job_error(error)
 
     for place, folders, names in os.walk(folder, followlinks=True, onerror=fail):
         below = Path(place)
@@ -245,20 +280,31 @@ def find_files(folder: Path) -> tuple[tuple[DataFile, ...], tuple[str, ...]]:
         folders[:] = sorted(name for name in folders if not _hidden(name))
         for name in sorted(names):
             path = below / name
+            if not path.is_file():
+                mistakes.add(_no_file(path, folder))
+                continue
             size = path.stat().st_size
             if _hidden(name) or name == "manifest.json" or not size:
                 skipped.append(f"{path.relative_to(folder)}{'' if size else ' (empty)'}")
             else:
                 files.append(DataFile(path, size))
+    mistakes.raise_any()
     files.sort(key=lambda file: file.path.parts)
     return tuple(files), tuple(sorted(skipped))
+
+
+def _no_file(path: Path, folder: Path) -> str:
+    shown = f"channel '{folder.name}': {path.relative_to(folder)}"
+    if path.is_symlink():
+        return f"{shown} is a link to {path.readlink()}, which is not there: link to a file, or remove it."
+    return f"{shown} is a FIFO, a socket or a device: a channel holds plain files."
 
 
 def _hidden(name: str) -> bool:
     return name.startswith(("_", "."))
 
 
-def detect_content_type(files: tuple[DataFile, ...]) -> tuple[ContentType, str]:
+def detect_content_type(channel: str, files: tuple[DataFile, ...]) -> tuple[ContentType, str]:
     """Return a channel's content type by its files' extensions, then their first bytes, and the reason.
 
     Raises:
@@ -277,7 +323,7 @@ def detect_content_type(files: tuple[DataFile, ...]) -> tuple[ContentType, str]:
     if len(found) > 1:
         (one, (first, _)), (other, (second, _)), *_ = found.items()
         raise UserError(
-            f"the channel holds {one} ({first.path.name}) and {other} ({second.path.name}): "
+            f"channel '{channel}' holds {one} ({first.path.name}) and {other} ({second.path.name}): "
             "a channel's files must all be of one type."
         )
     content_type, (_, why) = found.popitem()

@@ -119,16 +119,19 @@ def read_json(path: Path) -> dict[str, Any]:
 
     Raises UserError naming file, line and column if it holds anything else.
     """
+    if path.is_dir():
+        raise UserError(
+            f"{path} is a folder, not a file. Docker makes one if the file to be mounted is missing: "
+            "check the path on the host."
+        )
+    # To open a FIFO would wait for a writer that may never come.
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is a FIFO, a socket or a device: it must be a plain file.")
     try:
         text = path.read_bytes().decode("utf-8-sig")
         value = json.loads(text) if text.strip() else {}
     except FileNotFoundError:
         return {}
-    except IsADirectoryError:
-        raise UserError(
-            f"{path} is a folder, not a file. Docker makes one if the file to be mounted is missing: "
-            "check the path on the host."
-        ) from None
     except UnicodeDecodeError as error:
         raise UserError(
             f"{path}: byte {error.start + 1} is not UTF-8. Save the file as UTF-8 text."

@@ -7,28 +7,62 @@ raised is a fault of ours and becomes an `AlgorithmError` at the one boundary, `
 from __future__ import annotations
 
 import errno
+import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+type Origin = Literal["here", "everywhere", "elsewhere"]
+"""Where a failure comes from: this host; all hosts at once, so that its text names the guilty one; perhaps
+another host, of whose failure it may be the mere consequence."""
 
 FAILURE_LIMIT = 1023
 """Bytes of a failure file. SageMaker shows the first 1,024 characters of it as FailureReason."""
 
+_DISK_CURES = {
+    errno.EIO: "the disk or the network behind it failed; start the job again",
+    errno.EROFS: "mount it so that it can be written",
+}
+
 
 class JobError(Exception):
-    """A failure that is reported to the user: one or more mistakes, each a sentence with its cure."""
+    """A failure that is reported to the user: one or more mistakes, each a sentence with its cure.
 
-    kind: ClassVar[str] = "AlgorithmError"
-    exit_code: ClassVar[int] = 1
+    `exit_code` is that of its kind unless the failure brings its own.
+    """
 
-    def __init__(self, mistake: str, *mistakes: str) -> None:
+    kind = "AlgorithmError"
+    exit_code = 1
+
+    def __init__(
+        self, mistake: str, *mistakes: str, exit_code: int | None = None, origin: Origin = "here"
+    ) -> None:
         self.mistakes = tuple(map(_one_line, (mistake, *mistakes)))
+        self.origin = origin
+        if exit_code is not None:
+            self.exit_code = exit_code
         super().__init__(*self.mistakes)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    def as_json(self) -> dict[str, object]:
+        """Return the failure as a JSON object, to be sent to another process."""
+        return {
+            "kind": self.kind,
+            "mistakes": list(self.mistakes),
+            "exit_code": self.exit_code,
+            "origin": self.origin,
+        }
+
+    def of_host(self, name: str) -> JobError:
+        """Return the failure as other hosts see it: each mistake names the host, unless it does already."""
+        if self.origin == "everywhere":
+            return self
+        mistakes = [f"host {name}: {mistake}" for mistake in self.mistakes]
+        return type(self)(*mistakes, exit_code=self.exit_code, origin=self.origin)
 
     def lines(self) -> list[str]:
         """Return the report: the kind, count and first mistake on line 1, then one line for each other."""
@@ -70,10 +104,14 @@ class PlatformError(JobError):
     exit_code = 3
 
 
-def of_kind(kind: str, mistake: str, *mistakes: str) -> JobError:
-    """Return the failure whose class calls itself `kind`; an unknown kind is a fault of ours."""
-    error = {"UserError": UserError, "PlatformError": PlatformError}.get(kind, AlgorithmError)
-    return error(mistake, *mistakes)
+def from_json(value: Mapping[str, object]) -> JobError:
+    """Return the failure that another process sent. What is not understood becomes a fault of ours."""
+    match value:
+        case {"kind": str(kind), "mistakes": [str(first), *others], "exit_code": int(code), "origin": origin}:
+            error = {"UserError": UserError, "PlatformError": PlatformError}.get(kind, AlgorithmError)
+            known = origin if origin in get_args(Origin.__value__) else "here"
+            return error(first, *map(str, others), exit_code=code, origin=cast("Origin", known))
+    return AlgorithmError(f"a failure was reported in a form that is not understood: {value}")
 
 
 class Mistakes:
@@ -96,6 +134,10 @@ class Mistakes:
             for text in error.mistakes:
                 self.add(text)
 
+    def __iter__(self) -> Iterator[str]:
+        """Yield what was noted, in order."""
+        return iter(self._texts)
+
     def raise_any(self) -> None:
         """Raise one `UserError` with all that was noted, if anything was."""
         if self._texts:
@@ -113,8 +155,14 @@ def as_job_error(error: BaseException) -> JobError:
     if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
         place = f" while writing {error.filename}" if error.filename else ""
         return PlatformError(f"the disk is full{place}: give the job a larger volume (volume_size).")
-    if isinstance(error, OSError) and error.errno in {errno.EIO, errno.EROFS, errno.EACCES, errno.EPERM}:
-        return PlatformError(f"{error.strerror}: {error.filename or 'unknown file'}.")
+    if isinstance(error, OSError) and error.errno in {errno.EACCES, errno.EPERM}:
+        return PlatformError(
+            f"{error.filename or 'a file'}: permission denied to the user that the container runs as "
+            f"(uid {os.geteuid()}): change the owner or mode on the host, or run the container as another "
+            "user."
+        )
+    if isinstance(error, OSError) and error.errno in {errno.EIO, errno.EROFS}:
+        return PlatformError(f"{error.filename or 'a file'}: {error.strerror}: {_DISK_CURES[error.errno]}.")
     text = " ".join(str(error).split())
     return AlgorithmError(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 

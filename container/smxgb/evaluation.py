@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from smxgb.progress import log
 
 if TYPE_CHECKING:
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
     import xgboost as xgb
 
+    from smxgb.group import Group
     from smxgb.metrics import Metric
     from smxgb.own_metrics import Numbers, OwnMetrics
 
@@ -34,12 +37,14 @@ class Evaluator:
     Args:
         metrics: The job's metrics in their order.
         own: Tallies those of them that are the container's own.
-        matrices: The matrices by the name that the log gives them.
+        matrices: The matrices by the name that the log gives them; each worker has its own rows in them.
+        group: All workers.
     """
 
     def __init__(
-        self, metrics: Sequence[Metric], own: OwnMetrics, matrices: Mapping[str, xgb.DMatrix]
+        self, metrics: Sequence[Metric], own: OwnMetrics, matrices: Mapping[str, xgb.DMatrix], group: Group
     ) -> None:
+        self._group = group
         self._metrics = metrics
         self._own = own
         self.matrices = matrices
@@ -55,23 +60,32 @@ class Evaluator:
         return [("eval_metric", metric) for metric in upstream]
 
     def evaluate(self, booster: xgb.Booster, number: int) -> Values:
-        """Return all values after round `number`; one that is undefined (nan) is said once."""
+        """Return all values after round `number`; one that is undefined (nan) is said once.
+
+        All workers return the first one's values: processors of different kinds may round differently, and
+        what follows, such as to stop early, must be one decision.
+        """
         sets = [(matrix, name) for name, matrix in self.matrices.items()]
         upstream = iter(parse_evaluation(booster.eval_set(sets, iteration=number)))
         values: Values = {}
         for data in self.matrices:
             own = self._own_values(booster, data)
             for metric in self._metrics:
-                value = own[metric.base] if metric.own else next(upstream)
-                values[data, metric.name] = value
-                self._say_if_undefined(f"{data}-{metric.name}", value)
+                values[data, metric.name] = own[metric.base] if metric.own else next(upstream)
+        agreed = np.frombuffer(self._group.broadcast(np.array(list(values.values())).tobytes()))
+        values = dict(zip(values, agreed.tolist(), strict=True))
+        for (data, name), value in values.items():
+            self._say_if_undefined(f"{data}-{name}", value)
         return values
 
     def _own_values(self, booster: xgb.Booster, data: str) -> dict[str, float]:
         if not self._own.names:
             return {}
         rows = self._rows[data]
-        return self._own.values(self._own.sums(booster.predict(self.matrices[data]), rows.label, rows.weight))
+        # Predictions for no rows come in an odd shape.
+        prediction = booster.predict(self.matrices[data]) if len(rows.label) else np.zeros(0, np.float32)
+        sums = self._own.sums(prediction, rows.label, rows.weight)
+        return self._own.values(self._group.sum(sums))
 
     def _say_if_undefined(self, name: str, value: float) -> None:
         if math.isnan(value) and name not in self._undefined:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from smxgb.channels import find_channels
 from smxgb.environment import Paths, read_hosts, read_json, read_machine
 from smxgb.errors import Mistakes
-from smxgb.hyperparameters import ColumnRef, parse
+from smxgb.hyperparameters import DEFAULT_OBJECTIVE, ColumnRef, parse
+from smxgb.metrics import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,20 +109,23 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     paths = Paths.from_environ(environ)
     machine = read_machine(environ)
     mistakes = Mistakes()
+    hosts = None
     with mistakes.collect():
         hosts = read_hosts(paths)
     with mistakes.collect():
         parameters = parse(read_json(places.hyperparameters or paths.config / "hyperparameters.json"))
     with mistakes.collect():
-        channels = _channels(paths, places)
+        channels = _channels(paths, places, alone=hosts is None or len(hosts.names) == 1)
     with mistakes.collect():
         checkpoints = read_json(paths.config / "checkpointconfig.json")
     mistakes.raise_any()
+    assert hosts is not None  # noqa: S101 - or there was a mistake
     settings = parameters.settings
     device = _choose_device(settings, machine, mistakes)
     _refuse_what_comes_later(parameters, hosts, mistakes)
     if channels.validation is None:
         _need_validation(settings, mistakes)
+    _need_groups(settings, channels, mistakes)
     mistakes.raise_any()
     notes = [*parameters.notes, *channels.notes]
     if checkpoints:
@@ -132,17 +136,23 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
         notes.append("save_model_on_termination has no effect yet: a stopped job leaves no model.")
     if len(machine.gpus) > 1 and device.value == "cuda":
         notes.append(f"This version trains on 1 of the {len(machine.gpus)} GPUs.")
-    mode: Choice[Mode] = Choice("single", "one host")
+    mode = _choose_mode(hosts)
     return Job(paths, hosts, machine, parameters, channels, mode, device, tuple(notes))
 
 
-def _channels(paths: Paths, places: Places) -> Channels:
+def _channels(paths: Paths, places: Places, *, alone: bool) -> Channels:
     if places.channels is not None:
-        return find_channels({name: {} for name in places.channels}, places.channels)
+        return find_channels({name: {} for name in places.channels}, places.channels, alone=alone)
     config = read_json(paths.config / "inputdataconfig.json")
     names = sorted(config) or sorted(folder.name for folder in paths.data.glob("*") if folder.is_dir())
     folders = {name: paths.data / name for name in names}
-    return find_channels({name: config.get(name, {}) for name in names}, folders)
+    return find_channels({name: config.get(name, {}) for name in names}, folders, alone=alone)
+
+
+def _choose_mode(hosts: Hosts) -> Choice[Mode]:
+    if len(hosts.names) == 1:
+        return Choice("single", "one host")
+    return Choice("collective", f"{len(hosts.names)} hosts")
 
 
 def _choose_device(settings: Hyperparameters, machine: Machine, mistakes: Mistakes) -> Choice[Device]:
@@ -159,8 +169,7 @@ def _choose_device(settings: Hyperparameters, machine: Machine, mistakes: Mistak
         if not machine.gpus:
             mistakes.add(
                 "device='cuda' (or tree_method='gpu_hist', gpu_id, n_gpus) needs a GPU and this host has "
-                "none: "
-                "use an instance with a GPU, or device=cpu."
+                "none: use an instance with a GPU, or set device=cpu."
             )
         return Choice("cuda", "as asked for")
     return Choice("cuda", "a GPU is there") if machine.gpus else Choice("cpu", "no GPU is there")
@@ -169,11 +178,7 @@ def _choose_device(settings: Hyperparameters, machine: Machine, mistakes: Mistak
 def _refuse_what_comes_later(parameters: Parsed, hosts: Hosts, mistakes: Mistakes) -> None:
     settings = parameters.settings
     if len(hosts.names) > 1:
-        mistakes.add(
-            f"the job has {len(hosts.names)} hosts ({', '.join(hosts.names)}), and training on several is "
-            "not supported "
-            "yet: use instance_count=1."
-        )
+        _refuse_what_needs_one_host(parameters, mistakes)
     if settings.use_dask_gpu_training:
         mistakes.add("use_dask_gpu_training=true is not supported yet: leave it out to train on one GPU.")
     if settings.kfold:
@@ -186,6 +191,37 @@ def _refuse_what_comes_later(parameters: Parsed, hosts: Hosts, mistakes: Mistake
             "to use "
             "the built-in training."
         )
+
+
+def _need_groups(settings: Hyperparameters, channels: Channels, mistakes: Mistakes) -> None:
+    objective = settings.objective or DEFAULT_OBJECTIVE
+    # XGBoost would take all rows of such a table for one query.
+    tables = {channel.content_type for channel in channels} & {"csv", "parquet"}
+    if kind_of(objective) == "ranking" and settings.group_column is None and tables:
+        mistakes.add(
+            f"objective={objective} needs group_column: the name or index of the column that says to which "
+            "query a row belongs."
+        )
+
+
+def _refuse_what_needs_one_host(parameters: Parsed, mistakes: Mistakes) -> None:
+    settings = parameters.settings
+    cure = "use instance_count=1"
+    if settings.tree_method == "exact":
+        mistakes.add(f"tree_method=exact works on one host only: {cure}, or tree_method=hist.")
+    if settings.booster == "gblinear":
+        mistakes.add(
+            "booster=gblinear works on one host only, since its hosts would end with different models: "
+            f"{cure}, or booster=gbtree."
+        )
+    if settings.objective == "survival:cox":
+        mistakes.add(
+            "objective=survival:cox works on one host only, since it compares each row with all that come "
+            f"after it in time: {cure}, or objective=survival:aft."
+        )
+    for metric in parameters.metrics:
+        if metric.base in {"cox-nloglik", "ams"} and settings.objective != "survival:cox":
+            mistakes.add(f"metric {metric.name} works on one host only: {cure}, or leave the metric out.")
 
 
 def _need_validation(settings: Hyperparameters, mistakes: Mistakes) -> None:

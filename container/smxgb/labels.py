@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from smxgb.errors import Mistakes
 from smxgb.hyperparameters import DEFAULT_OBJECTIVE
+from smxgb.metrics import kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from smxgb.hyperparameters import Hyperparameters
+    from smxgb.hyperparameters import Hyperparameters, Parsed
     from smxgb.store import Labels
 
 
@@ -28,10 +29,17 @@ class Domain:
     rule: str
 
 
+HIGHEST_GRADE = 31
+"""The gain of a grade is 2^grade - 1, which XGBoost keeps in 32 bits."""
+
 _PROBABILITY = Domain(lambda labels: labels.lowest >= 0 and labels.highest <= 1, "a number from 0 to 1")
 _BINARY = Domain(lambda labels: set(labels.different or [math.nan]) <= {0.0, 1.0}, "0 or 1")
 _CLASS = Domain(lambda labels: labels.whole and labels.lowest >= 0, "a whole number from 0 to num_class - 1")
-_GRADE = Domain(lambda labels: labels.lowest >= 0, "a grade >= 0")
+_GRADE = Domain(lambda labels: labels.whole and labels.lowest >= 0, "a grade, a whole number >= 0")
+_GAINED = Domain(
+    lambda labels: labels.whole and 0 <= labels.lowest <= labels.highest <= HIGHEST_GRADE,
+    "a grade, a whole number from 0 to 31 (any, with ndcg_exp_gain=false)",
+)
 _NOT_NEGATIVE = Domain(lambda labels: labels.lowest >= 0, "a number >= 0")
 _POSITIVE = Domain(lambda labels: labels.lowest > 0, "a number > 0")
 _ABOVE_MINUS_1 = Domain(lambda labels: labels.lowest > -1, "a number > -1")
@@ -47,41 +55,73 @@ DOMAINS: Mapping[str, Domain] = {
     "reg:gamma": _POSITIVE,
     "reg:tweedie": _NOT_NEGATIVE,
     "reg:squaredlogerror": _ABOVE_MINUS_1,
-    "rank:ndcg": _GRADE,
-    "rank:pairwise": _GRADE,
+    "rank:ndcg": _GAINED,
+    "rank:pairwise": Domain(lambda labels: labels.lowest >= 0, "a grade >= 0"),
     "rank:map": _BINARY,
 }
+"""The labels that each objective takes; those that are not here take any number."""
+
+_RANKED: Mapping[str, Domain] = {"map": _BINARY, "pre": _BINARY}
+_SCORED: Mapping[str, Domain] = {"auc": _PROBABILITY, "aucpr": _PROBABILITY}
 
 
-def check_labels(settings: Hyperparameters, channels: Mapping[str, Labels]) -> int | None:
+def check_labels(parameters: Parsed, channels: Mapping[str, Labels], rows: int) -> int | None:
     """Return the number of classes of a multi-class objective, None for any other.
 
-    `channels` has the labels of each channel that has rows. `num_class` is one more than the largest label if
-    the job does not set it.
+    `channels` has the labels of each channel that has rows; training has `rows`. `num_class` is one more than
+    the largest label if the job does not set it.
 
     Raises:
-        UserError: If a channel has labels that the objective does not take.
+        UserError: If a channel has labels that the objective or a metric does not take.
     """
-    objective = settings.objective or DEFAULT_OBJECTIVE
     mistakes = Mistakes()
-    domain = DOMAINS.get(objective)
     for channel, labels in channels.items():
-        if domain and not domain.holds(labels):
-            mistakes.add(
-                f"channel {channel} has the labels {_shown(labels)}, but for objective={objective} a label "
-                "is "
-                f"{domain.rule}: recode the labels, or choose another objective."
-            )
+        for owner, cure, domain in _domains(parameters):
+            if not domain.holds(labels):
+                mistakes.add(
+                    f"channel {channel} has the labels {_shown(labels)}, but for {owner} a label is "
+                    f"{domain.rule}: recode the labels, or {cure}."
+                )
+                break
     mistakes.raise_any()
-    if not objective.startswith("multi:"):
-        return None
+    objective = parameters.settings.objective or DEFAULT_OBJECTIVE
+    return _classes(parameters.settings, channels, rows) if kind_of(objective) == "multi-class" else None
+
+
+def _domains(parameters: Parsed) -> Iterator[tuple[str, str, Domain]]:
+    """Yield what limits the labels, what else could be done about it, and the limit."""
+    objective = parameters.settings.objective or DEFAULT_OBJECTIVE
+    graded = _GRADE if parameters.settings.ndcg_exp_gain is False else _GAINED
+    domain = DOMAINS.get(objective)
+    if domain is _GAINED:
+        domain = graded
+    if domain:
+        yield f"objective={objective}", "choose another objective", domain
+    kind = kind_of(objective)
+    for metric in parameters.metrics:
+        domain = graded if metric.base == "ndcg" else _RANKED.get(metric.base)
+        if kind not in {"ranking", "multi-class"}:
+            domain = domain or _SCORED.get(metric.base)
+        if metric.own and kind == "binary" and "regression" not in metric.entry.fits:
+            domain = _BINARY
+        if domain:
+            yield f"metric {metric.name}", "set eval_metric to others", domain
+
+
+def _classes(settings: Hyperparameters, channels: Mapping[str, Labels], rows: int) -> int:
     highest = {channel: int(labels.highest) for channel, labels in channels.items()}
     classes = settings.num_class or max(2, 1 + max(highest.values()))
+    mistakes = Mistakes()
     for channel, label in highest.items():
         if label >= classes:
             mistakes.add(
                 f"channel {channel} has the label {label}, but num_class={classes} allows 0 to "
                 f"{classes - 1}: set num_class={label + 1}, or leave it out to have the classes counted."
+            )
+        elif label >= max(rows, 2) and not settings.num_class:
+            mistakes.add(
+                f"channel {channel} has the label {label}, which makes {classes:,} classes of {rows:,} rows: "
+                "number the classes 0, 1, 2 and so on."
             )
     mistakes.raise_any()
     return classes

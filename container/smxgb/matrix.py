@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from smxgb.batch import Batch, FloatArray, GroupArray, Schema
+    from smxgb.batch import Batch, FloatArray, Schema
     from smxgb.plan import MatrixKind
     from smxgb.store import Stored
 
@@ -40,11 +40,20 @@ def build_matrix(
         cache: The beginning of the names of files that a matrix kind may write.
         reference: The training matrix, when this one is for evaluation: its quantile cuts are taken over.
     """
+    matrix: xgb.DMatrix
     if kind == "whole":
-        return _whole(stored, schema, threads)
-    if kind == "iterated":
-        return xgb.DMatrix(_Batches(stored, schema, cache_prefix=str(cache)), nthread=threads)
-    return xgb.QuantileDMatrix(_Batches(stored, schema), nthread=threads, max_bin=max_bin, ref=reference)
+        matrix = _whole(stored, schema, threads)
+    elif kind == "iterated":
+        matrix = xgb.DMatrix(_Batches(stored, schema, cache_prefix=str(cache)), nthread=threads)
+    else:
+        matrix = xgb.QuantileDMatrix(
+            _Batches(stored, schema), nthread=threads, max_bin=max_bin, ref=reference
+        )
+    if stored.groups is not None:
+        matrix.set_group(stored.groups.sizes)
+        if stored.groups.weights is not None:
+            matrix.set_weight(stored.groups.weights)
+    return matrix
 
 
 def internal_names(schema: Schema) -> list[str]:
@@ -52,11 +61,11 @@ def internal_names(schema: Schema) -> list[str]:
     return [f"f{index}" for index in range(len(schema.names))]
 
 
-def _row_values(batch: Batch) -> dict[str, FloatArray | GroupArray]:
+def _row_values(batch: Batch) -> dict[str, FloatArray]:
+    """Return what XGBoost takes with a batch. Groups, and their weights, it would cut at the batch's end."""
     values = {
         "label": batch.label,
-        "weight": batch.weight,
-        "qid": batch.group,
+        "weight": batch.weight if batch.group is None else None,
         "label_lower_bound": batch.lower,
         "label_upper_bound": batch.upper,
     }

@@ -191,12 +191,13 @@ class Metric:
     """One metric of a job.
 
     `name` is what the log shows, as the user wrote it. `upstream` is the text that XGBoost takes for it; it
-    means nothing for a metric that the container computes.
+    means nothing for a metric that the container computes, its `own`.
     """
 
     name: str
     base: str
     upstream: str
+    own: bool = False
 
     @property
     def entry(self) -> Entry:
@@ -207,11 +208,6 @@ class Metric:
     def maximised(self) -> bool:
         """Whether a larger value is better."""
         return self.entry.maximise
-
-    @property
-    def own(self) -> bool:
-        """Whether the container computes it, not XGBoost."""
-        return self.entry.source == "container"
 
 
 def parse_metric(text: str, *, tweedie_power: float | None = None) -> Metric:
@@ -229,19 +225,34 @@ def parse_metric(text: str, *, tweedie_power: float | None = None) -> Metric:
         raise UserError(f"there is no metric {_shown(text)}: {_nearest(base)}")
     entry = METRICS[base]
     if form is None:
-        raise UserError(f"{_shown(text)} is not a metric: write {base} alone{_parameter_hint(base)}.")
+        alternative = f", or {_parameter_text(base)}" if entry.parameter else ""
+        raise UserError(f"{_shown(text)} is not a metric: write {base} alone{alternative}.")
     if form["dash"] and entry.parameter != "k":
         raise UserError(
             f"metric {_shown(text)}: a trailing dash goes with ndcg, map and pre only; write {base}."
         )
     value = form["parameter"]
     if value is None and entry.required:
-        raise UserError(f"metric {base} needs a parameter{_parameter_hint(base)}.")
+        raise UserError(f"metric {base} needs a parameter: {_parameter_text(base)}.")
     if value is not None:
         value = _checked_parameter(base, value, text)
     elif base == "tweedie-nloglik":
         value = f"{_TWEEDIE_POWER if tweedie_power is None else tweedie_power:g}"
-    return Metric(name=name, base=base, upstream=base + (f"@{value}" if value else "") + form["dash"])
+    upstream = base + (f"@{value}" if value else "") + form["dash"]
+    return Metric(name=name, base=base, upstream=upstream, own=entry.source == "container")
+
+
+def right_for(metric: Metric, objective: Objective) -> Metric:
+    """Return the metric as it has to be computed for an objective.
+
+    binary:logitraw predicts log-odds, and XGBoost would hold them against the threshold of a probability, and
+    take their logarithm.
+    """
+    if objective != "binary:logitraw":
+        return metric
+    if metric.upstream == "error":
+        return replace(metric, upstream="error@0")
+    return replace(metric, own=True) if metric.base == "logloss" else metric
 
 
 def default_metric(
@@ -255,7 +266,7 @@ def default_metric(
     if kind_of(objective) == "ranking" and ranking_cut is not None:
         text = f"{text}@{ranking_cut}"
     metric = parse_metric(text, tweedie_power=tweedie_power)
-    return replace(metric, name=metric.upstream)
+    return right_for(replace(metric, name=metric.upstream), objective)
 
 
 def unfit_reason(metric: Metric, objective: Objective) -> str | None:
@@ -332,9 +343,9 @@ def _checked_parameter(base: str, value: str, text: str) -> str:
     return "" if parameter == "threshold" and number == _ERROR_THRESHOLD else f"{number:g}"
 
 
-def _parameter_hint(base: str) -> str:
+def _parameter_text(base: str) -> str:
     parameter = METRICS[base].parameter
-    return f", or {_PARAMETER_TEXTS[parameter].format(base)}" if parameter else ""
+    return _PARAMETER_TEXTS[parameter].format(base) if parameter else "none"
 
 
 def _nearest(base: str) -> str:

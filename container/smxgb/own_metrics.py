@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     type Sums = npt.NDArray[np.float64]
 
 
+MOMENTS = 4
+LOSSES = 2
+"""How many sums there are of each sort."""
+
+
 @dataclass(frozen=True)
 class OwnMetrics:
     """Tallies the container's own metrics `names` for an objective.
@@ -43,6 +48,8 @@ class OwnMetrics:
         """Refuse a metric that is not the container's, or not defined for the objective."""
         kind = kind_of(self.objective)
         for name in self.names:
+            if name in _BY_ODDS and self.objective == "binary:logitraw":
+                continue
             if METRICS[name].source != "container" or kind not in METRICS[name].fits:
                 raise ValueError(f"{name} is not the container's to compute for {self.objective}")
 
@@ -58,6 +65,8 @@ class OwnMetrics:
             parts.append(self._confusion(prediction, label, weight))
         if self._by_distance:
             parts.append(self._moments(prediction, label, weight))
+        if self._by_odds:
+            parts.append(_losses(prediction, label, weight))
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def values(self, sums: Sums) -> dict[str, float]:
@@ -68,11 +77,16 @@ class OwnMetrics:
         """
         cells = self.classes**2 if self._by_class else 0
         confusion = sums[:cells].reshape(self.classes, self.classes) if cells else np.zeros((0, 0))
-        moments = sums[cells:]
-        return {
-            name: _BY_CLASS[name](confusion) if name in _BY_CLASS else _BY_DISTANCE[name](moments)
-            for name in self.names
-        }
+        moments, losses = sums[cells : cells + MOMENTS], sums[-LOSSES:]
+        values = {}
+        for name in self.names:
+            if name in _BY_CLASS:
+                values[name] = _BY_CLASS[name](confusion)
+            elif name in _BY_DISTANCE:
+                values[name] = _BY_DISTANCE[name](moments)
+            else:
+                values[name] = _BY_ODDS[name](losses)
+        return values
 
     @property
     def _by_class(self) -> bool:
@@ -81,6 +95,10 @@ class OwnMetrics:
     @property
     def _by_distance(self) -> bool:
         return any(name in _BY_DISTANCE for name in self.names)
+
+    @property
+    def _by_odds(self) -> bool:
+        return any(name in _BY_ODDS for name in self.names)
 
     def _confusion(self, prediction: Numbers, label: Numbers, weight: Numbers | None) -> Sums:
         """Return the weight of each pair of true and predicted class, the true one first."""
@@ -101,8 +119,19 @@ class OwnMetrics:
         """Return the sums of weight, centred label, its square, and the squared error."""
         centred = label.astype(np.float64) - self.centre
         error = label.astype(np.float64) - prediction.astype(np.float64)
-        weights = np.ones(len(label)) if weight is None else weight.astype(np.float64)
+        weights = _weights(label, weight)
         return np.array([weights.sum(), weights @ centred, weights @ centred**2, weights @ error**2])
+
+
+def _weights(label: Numbers, weight: Numbers | None) -> Sums:
+    return np.ones(len(label)) if weight is None else weight.astype(np.float64)
+
+
+def _losses(log_odds: Numbers, label: Numbers, weight: Numbers | None) -> Sums:
+    """Return the sums of weight and logarithmic loss."""
+    odds = log_odds.astype(np.float64)
+    weights = _weights(label, weight)
+    return np.array([weights.sum(), weights @ (np.logaddexp(0, odds) - label * odds)])
 
 
 def _ratio(part: Sums, whole: Sums) -> Sums:
@@ -154,6 +183,11 @@ def _mse(moments: Sums) -> float:
     return float(squared_error / weight) if weight > 0 else float("nan")
 
 
+def _logloss(losses: Sums) -> float:
+    weight, loss = losses
+    return float(loss / weight) if weight > 0 else float("nan")
+
+
 def _r2(moments: Sums) -> float:
     weight, total, squares, squared_error = moments
     if weight <= 0:
@@ -180,3 +214,6 @@ _BY_CLASS: Mapping[str, Callable[[Sums], float]] = {
 """Each class is one decision here, so the micro averages are the accuracy."""
 
 _BY_DISTANCE: Mapping[str, Callable[[Sums], float]] = {"mse": _mse, "r2": _r2}
+
+_BY_ODDS: Mapping[str, Callable[[Sums], float]] = {"logloss": _logloss}
+"""Metrics of XGBoost that it computes wrongly for log-odds, those of binary:logitraw."""

@@ -1,6 +1,6 @@
 """What the process that does the work tells: lines to the log, messages to its supervisor, time and memory.
 
-The two ends of the pipe between them stand here together: `Link` is the worker's, `Listener` the
+The two ends of the pair of sockets between them stand here together: `Link` is the worker's, `Listener` the
 supervisor's. A message is one line of JSON with one key.
 """
 
@@ -8,26 +8,31 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import select
 import signal
 import sys
 import time
+import warnings
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Literal, TextIO
 
-from smxgb.errors import JobError, of_kind
+from smxgb.errors import JobError, from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 type OnRound = Callable[[int, int], None]
 """Called after each round with its number, counted from 0, and the most rounds there will be."""
 type PhaseName = Literal["load", "matrix", "train", "save"]
+
+_STAMP = re.compile(r"\[[0-9:]+\] WARNING: \S+?:[0-9]+: ")
+"""How the warnings of XGBoost's native code begin."""
 
 
 def log(text: str) -> None:
@@ -38,6 +43,32 @@ def log(text: str) -> None:
 def log_error(text: str) -> None:
     """Write one line to standard error, in the same way."""
     _write(text, sys.stderr)
+
+
+def warnings_as_lines() -> None:
+    """Make every warning one line of the log, each text once; XGBoost's by its name.
+
+    Python would show them with the file and line that they passed through, and XGBoost's anew each time, for
+    they begin with the time of day.
+    """
+    said: set[str] = set()
+
+    def show(  # noqa: PLR0917 - Python calls it so
+        message: Warning | str,
+        category: type[Warning],  # noqa: ARG001
+        filename: str,
+        lineno: int,  # noqa: ARG001
+        file: TextIO | None = None,  # noqa: ARG001
+        line: str | None = None,
+    ) -> None:
+        text = " ".join(_STAMP.sub("", str(message)).split())
+        stamped = _STAMP.match(str(message)) or "xgboost" in Path(filename).parts
+        line = f"XGBoost: {text}" if stamped else f"Warning: {text}"
+        if line not in said:
+            said.add(line)
+            log(line)
+
+    warnings.showwarning = show
 
 
 def readable_bytes(count: int) -> str:
@@ -52,7 +83,7 @@ def readable_bytes(count: int) -> str:
 
 
 class Link:
-    """The worker's end of the pipe to its supervisor; `fd` None if nobody listens.
+    """The worker's end of the connection with its supervisor; `fd` None if nobody listens.
 
     A supervisor that is gone is no error here: the worker dies with it anyway (`die_with_parent`).
     """
@@ -60,6 +91,7 @@ class Link:
     def __init__(self, fd: int | None = None) -> None:
         self._fd = fd
         self._lock = Lock()
+        self._rest = b""
         if fd is not None:
             os.set_inheritable(fd, False)  # noqa: FBT003 - it takes no keyword
 
@@ -77,23 +109,62 @@ class Link:
 
     def failed(self, error: JobError) -> None:
         """Report the failure that ends the job."""
-        self._send({"failed": [error.kind, *error.mistakes]})
+        self._send({"failed": error.as_json()})
 
     def succeeded(self, text: str) -> None:
         """Say that all is done, with the last line of the log. Without it no end is a success."""
         self._send({"succeeded": text})
 
+    def beat(self, seconds: float) -> None:
+        """Give a sign of life every so many seconds from now on, whatever the work does.
+
+        Native code lets other threads run, so only a process that is stopped falls silent.
+        """
+
+        def beat() -> None:
+            pause = Event()
+            while not pause.wait(seconds):
+                self._send({"beat": True})
+
+        Thread(target=beat, name="heartbeat", daemon=True).start()
+
+    def arrived(self) -> None:
+        """Say that this host's configuration is in order, so that it can join the others."""
+        self._send({"arrived": True})
+
+    def tracker(self, arguments: Mapping[str, object]) -> None:
+        """Say how XGBoost's tracker, which this worker has started, is reached."""
+        self._send({"tracker": dict(arguments)})
+
+    def wait_for(self, key: str) -> object:
+        """Wait for the supervisor's message with this key; return its value. Others are passed over."""
+        while self._fd is not None:
+            line, newline, self._rest = self._rest.partition(b"\n")
+            if newline:
+                message = json.loads(line)
+                if key in message:
+                    return message[key]
+            else:
+                data = os.read(self._fd, 65_536)
+                if not data:
+                    break
+                self._rest = line + data
+        raise SystemExit(128 + signal.SIGKILL)
+
     def _send(self, message: dict[str, object]) -> None:
         if self._fd is None:
             return
         line = json.dumps(message).encode() + b"\n"
-        with self._lock, suppress(BrokenPipeError):
+        with self._lock, suppress(BrokenPipeError, ConnectionResetError):
             while line:
                 line = line[os.write(self._fd, line) :]
 
 
 class Listener:
-    """The supervisor's end of the pipe, and what has been said so far."""
+    """The supervisor's end of the connection, and what has been said so far.
+
+    `signs` counts the signs of life: it rises with whatever is said.
+    """
 
     def __init__(self, fd: int, on_round: OnRound | None = None) -> None:
         os.set_blocking(fd, False)
@@ -103,18 +174,34 @@ class Listener:
         self.scratch: list[Path] = []
         self.error: JobError | None = None
         self.success: str | None = None
+        self.has_arrived = False
+        self.tracker: Mapping[str, object] | None = None
+        self.signs = 0
         self._rest = b""
+
+    def tell(self, message: Mapping[str, object]) -> None:
+        """Send the work a message. One that has ended needs none."""
+        with suppress(OSError):
+            os.write(self.fd, json.dumps(message).encode() + b"\n")
 
     def listen(self) -> bool:
         """Take in what has been sent by now; return whether more may come."""
         with suppress(BlockingIOError):
-            while data := os.read(self.fd, 65_536):
+            while data := self._read():
+                self.signs += 1
                 *lines, self._rest = (self._rest + data).split(b"\n")
                 for line in lines:
                     with suppress(ValueError):  # a stray line must not end the one who watches
                         self._take(json.loads(line))
             return False
         return True
+
+    def _read(self) -> bytes:
+        # An end that dies with messages unread breaks the connection instead of closing it.
+        try:
+            return os.read(self.fd, 65_536)
+        except ConnectionResetError:
+            return b""
 
     def _take(self, message: object) -> None:
         match message:
@@ -125,8 +212,12 @@ class Listener:
                     self._on_round(number, total)
             case {"scratch": str(folder)}:
                 self.scratch.append(Path(folder))
-            case {"failed": [str(kind), str(mistake), *mistakes]}:
-                self.error = of_kind(kind, mistake, *map(str, mistakes))
+            case {"failed": dict(failure)}:
+                self.error = from_json(failure)
+            case {"arrived": True}:
+                self.has_arrived = True
+            case {"tracker": dict(arguments)}:
+                self.tracker = arguments
             case {"succeeded": str(text)}:
                 self.success = text
 

@@ -49,7 +49,7 @@ def rehearse(job: Job) -> None:
         with mistakes.collect():
             resolve_constraints(job.parameters.settings, schema.names)
         with mistakes.collect():
-            check_labels(job.parameters.settings, labels)
+            check_labels(job.parameters, labels, sum(shape.rows for shape in shapes.values()))
         with mistakes.collect():
             plan = make_plan(job.parameters, shapes, memory_available())
             log(plan.describe())

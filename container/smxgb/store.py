@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from smxgb.batch import CELL_BYTES, Dense
 from smxgb.errors import PlatformError
+from smxgb.groups import Runs
 from smxgb.progress import readable_bytes
 from smxgb.readers.ahead import ahead
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from smxgb.batch import Batch, FloatArray, Role, Schema
+    from smxgb.groups import Groups
     from smxgb.readers import Reader
 
 DISTINCT = 20
@@ -88,6 +90,19 @@ class Summary:
         )
 
 
+def no_rows(channel: str, summary: Summary) -> str:
+    """Return the mistake of a channel without rows, by why it has none."""
+    if summary.dropped:
+        return (
+            f"channel {channel}: all {summary.dropped:,} rows were left out, for none has a number as its "
+            "label (invalid_label=drop): check label_column."
+        )
+    return (
+        f"channel {channel} has no rows, its files hold column names at most: check its S3 address and what "
+        "wrote the files."
+    )
+
+
 @dataclass(frozen=True)
 class Shape:
     """The size of a matrix. `missing` is the share of its values that are missing, 0 to 1; 0 if unknown."""
@@ -99,10 +114,14 @@ class Shape:
 
 @dataclass(frozen=True)
 class Stored:
-    """A channel whose rows can be read any number of times: `batches()` begins a pass."""
+    """A channel whose rows can be read any number of times: `batches()` begins a pass.
+
+    `groups` is None where the rows have none.
+    """
 
     summary: Summary
     batches: Callable[[], Iterator[Batch]]
+    groups: Groups | None = None
 
     @property
     def rows(self) -> int:
@@ -117,14 +136,17 @@ def keep(reader: Reader, schema: Schema, folder: Path, name: str) -> Stored:
     labels and such are read now. Raises UserError for rows that can't be trained on, PlatformError if the
     folder's volume is too small.
     """
+    runs = Runs()
     if reader.cheap_to_repeat:
         summary = Summary(missing=None)
-        for batch in reader.batches(replace(schema, names=())):
+        for batch in runs.watch(reader.batches(replace(schema, names=()))):
             summary = summary.merge(summarise(batch, summary.label))
-        return Stored(summary, lambda: reader.batches(schema))
+        return Stored(summary, lambda: reader.batches(schema), runs.groups(name))
     path = folder / name
-    summary = _spool(reader, schema, path)
-    return Stored(summary, lambda: ahead(_spooled(path, schema)) if summary.rows else iter(()))
+    summary = _spool(reader, schema, path, runs)
+    return Stored(
+        summary, lambda: ahead(_spooled(path, schema)) if summary.rows else iter(()), runs.groups(name)
+    )
 
 
 def summarise(batch: Batch, known: Labels | None = None) -> Summary:
@@ -167,7 +189,7 @@ def _both[T](join: Callable[[T, T], T], one: T | None, other: T | None) -> T | N
     return join(one, other)
 
 
-def _spool(reader: Reader, schema: Schema, path: Path) -> Summary:
+def _spool(reader: Reader, schema: Schema, path: Path, runs: Runs) -> Summary:
     """Write a channel's rows as an Arrow IPC stream; no file is left without a complete one."""
     needed = reader.expected_rows() * CELL_BYTES * (len(schema.names) + 1)
     if needed > MARGIN * shutil.disk_usage(path.parent).free:
@@ -176,7 +198,7 @@ def _spool(reader: Reader, schema: Schema, path: Path) -> Summary:
     writer: pa.ipc.RecordBatchStreamWriter | None = None
     try:
         with pa.OSFile(str(path), "wb") as file:
-            for batch in reader.batches(schema):
+            for batch in runs.watch(reader.batches(schema)):
                 summary = summary.merge(summarise(batch, summary.label))
                 record = _record(batch)
                 writer = writer or pa.ipc.new_stream(file, record.schema)

@@ -9,6 +9,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import stat
 import sys
 import time
@@ -17,14 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smxgb.environment import ROOT, Paths, child_environ, oom_kills, read_machine
-from smxgb.errors import AlgorithmError, JobError, PlatformError
+from smxgb.control import Alone, join_hosts
+from smxgb.control.clock import Clock
+from smxgb.environment import ROOT, Paths, child_environ, oom_kills, read_hosts, read_json, read_machine
+from smxgb.errors import AlgorithmError, JobError, PlatformError, UserError, from_json
 from smxgb.progress import Listener, log, log_error, readable_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import FrameType
 
+    from smxgb.control import Control
     from smxgb.progress import OnRound
 
 COMMAND = (sys.executable, "-P", "-m", "smxgb", "work")
@@ -39,19 +43,6 @@ STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
 @dataclass(frozen=True)
-class Ending:
-    """How the job ended: the exit code, and why if it failed."""
-
-    code: int
-    error: JobError | None = None
-
-    @classmethod
-    def of(cls, error: JobError) -> Ending:
-        """Return a failure with its own exit code."""
-        return cls(error.exit_code, error)
-
-
-@dataclass(frozen=True)
 class Child:
     """The process that does the work, leader of its own session, and what it says."""
 
@@ -59,21 +50,28 @@ class Child:
     said: Listener
 
     @classmethod
-    def start(cls, command: Sequence[str], environ: Mapping[str, str], on_round: OnRound | None) -> Child:
-        """Start the work. Raises OSError if it can't be started."""
-        listening, speaking = os.pipe()
+    def start(
+        cls,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        beat: float | None,
+        on_round: OnRound | None,
+    ) -> Child:
+        """Start the work, which gives a sign of life every `beat` seconds. Raises OSError if it can't."""
+        ours, theirs = socket.socketpair()
         try:
-            os.set_inheritable(speaking, True)  # noqa: FBT003 - it takes no keyword
-            arguments = [*command, "--link", str(speaking)]
+            theirs.set_inheritable(True)
+            signs = ["--beat", str(beat)] if beat else []
+            arguments = [*command, *signs, "--link", str(theirs.fileno())]
             pid = os.posix_spawn(
                 arguments[0], arguments, environ, setsid=True, setsigmask=(), setsigdef=STOPS
             )
         except OSError:
-            os.close(listening)
+            ours.close()
             raise
         finally:
-            os.close(speaking)
-        return cls(pid, Listener(listening, on_round))
+            theirs.close()
+        return cls(pid, Listener(ours.detach(), on_round))
 
     def kill(self) -> None:
         """Kill the process and all that it has started, as far as they have not left its session."""
@@ -109,12 +107,25 @@ def supervise(
     with suppress(OSError):
         paths.failure.unlink()  # an earlier job's
     with _signals() as wakeup:
-        ending = _run(command, environ, root, wakeup, on_round)
-        if ending.error:
+        control = _control(environ, paths)
+        error = _run(command, environ, root, wakeup, control, on_round)
+        if error:
             _remove_partial(paths.model, paths.output_data)
-            _report(ending.error, paths.failure)
+            _report(error, paths.failure)
         _open_to_all(paths.output, paths.model)
-    return ending.code
+        control.close()
+    return error.exit_code if error else 0
+
+
+def _control(environ: Mapping[str, str], paths: Paths) -> Control:
+    """Return this host's end of the control channel. What can't be read is for the work to complain of."""
+    try:
+        hosts = read_hosts(paths)
+        hyperparameters = read_json(paths.config / "hyperparameters.json")
+    except (UserError, OSError):
+        return Alone()
+    job = environ.get("TRAINING_JOB_ARN") or environ.get("TRAINING_JOB_NAME")
+    return join_hosts(hosts, job, hyperparameters)
 
 
 def _run(
@@ -122,52 +133,133 @@ def _run(
     environ: Mapping[str, str],
     root: Path,
     wakeup: int,
+    control: Control,
     on_round: OnRound | None,
-) -> Ending:
+) -> JobError | None:
+    """Run the work to its end, and the job to its verdict; return the failure, if it is one."""
     kills = oom_kills(root)
     try:
-        child = Child.start(command, child_environ(environ), on_round)
+        child = Child.start(command, child_environ(environ), control.beat, on_round)
     except OSError as error:
-        return Ending.of(AlgorithmError(f"the work could not be started: {command[0]}: {error.strerror}."))
-    stopped = _watch(child, wakeup)
-    child.kill()
-    status = child.reap()
-    child.said.listen()
-    os.close(child.said.fd)
-    for folder in child.said.scratch:
-        shutil.rmtree(folder, ignore_errors=True)
-    if child.said.error:
-        return Ending.of(child.said.error)
-    if status == 0 and child.said.success is not None:
-        log(child.said.success)
-        return Ending(0)
-    if stopped:
-        return _stopped(stopped, child.said)
-    if status == -signal.SIGKILL and oom_kills(root) > kills:
-        return _out_of_memory(child.said, environ, root)
-    return _unreported(status, child.said)
+        return AlgorithmError(f"the work could not be started: {command[0]}: {error.strerror}.")
+
+    def explain(status: int) -> JobError:
+        if status == -signal.SIGKILL and oom_kills(root) > kills:
+            return _out_of_memory(child.said, environ, root)
+        return _unreported(status, child.said)
+
+    return _Watch(child, control, wakeup, explain).verdict()
 
 
-def _watch(child: Child, wakeup: int) -> signal.Signals | None:
-    """Wait for the child's end, not collecting it yet; return the signal that asked to stop, if any.
+class _Watch:
+    """Watches the work, and passes on what it says to the other hosts, and what they say to it.
 
-    While it is not collected its number, which is its session's, can't be given to another process.
+    `explain` finds the words for an exit status that the work itself has not explained.
     """
-    poll = select.poll()
-    poll.register(wakeup, select.POLLIN)
-    poll.register(child.said.fd, select.POLLIN)
-    stopped: signal.Signals | None = None
-    while not _ended(child.pid):
-        ready = {fd for fd, _ in poll.poll()}
-        if child.said.fd in ready and not child.said.listen():
-            poll.unregister(child.said.fd)
-        if wakeup in ready:
-            stops = [number for number in os.read(wakeup, 4096) if number in STOPS]
-            # What is done can't be stopped: a child that has said so is on its way out.
-            if stops and child.said.success is None:
-                stopped = stopped or signal.Signals(stops[0])
-                child.kill()
-    return stopped
+
+    def __init__(
+        self, child: Child, control: Control, wakeup: int, explain: Callable[[int], JobError]
+    ) -> None:
+        self._child = child
+        self._said = child.said
+        self._control = control
+        self._wakeup = wakeup
+        self._explain = explain
+        self._is_running = True
+        self._stopped: signal.Signals | None = None
+        self._error: JobError | None = None
+        self._passed_on: dict[str, object] = {}
+        self._clock = Clock()
+        self._signs, self._last_sign = 0, 0.0
+        self._poll = select.poll()
+        for fd in (wakeup, self._said.fd, control.fileno()):
+            if fd is not None:
+                self._poll.register(fd, select.POLLIN)
+
+    def verdict(self) -> JobError | None:
+        """Wait for the end of the job, of which the work's own end is only a part; return why it failed."""
+        pause = None if self._control.beat is None else 1000 * self._control.beat
+        ready: set[int] = set()
+        while True:
+            self._listen(ready)
+            if self._wakeup in ready and self._is_stopped():
+                return self._error
+            # The work is collected only here: before, its number, its session's, can't go to another process.
+            if _ended(self._child.pid if self._is_running else 0):
+                self._conclude(None)
+            elif self._is_running and self._is_silent():
+                self._conclude(_frozen(self._said, self._control.silence))
+            for message in self._control.hear():
+                match message:
+                    case {"abort": dict(failure)}:
+                        self._end()
+                        return from_json(failure)
+                    case {"leave": True}:
+                        self._end()
+                        return None
+                    case _:
+                        self._said.tell(message)
+            ready = {fd for fd, _ in self._poll.poll(pause)}
+
+    def _listen(self, ready: set[int]) -> None:
+        if self._is_running and self._said.fd in ready and not self._said.listen():
+            self._poll.unregister(self._said.fd)
+        said = {
+            "phase": self._said.phase,
+            "arrived": self._said.has_arrived or None,
+            "tracker": self._said.tracker,
+        }
+        for key, value in said.items():
+            if value is not None and value != self._passed_on.get(key):
+                self._control.tell({key: value})
+                self._passed_on[key] = value
+
+    def _is_stopped(self) -> bool:
+        """Take in the signals; return whether one ends the wait for the verdict on a failure."""
+        stops = [number for number in os.read(self._wakeup, 4096) if number in STOPS]
+        # What is done can't be stopped: work that has said so is on its way out.
+        if stops and self._is_running and self._said.success is None:
+            self._stopped = self._stopped or signal.Signals(stops[0])
+            self._child.kill()
+        return bool(stops) and self._error is not None
+
+    def _is_silent(self) -> bool:
+        now = self._clock.now()
+        if self._said.signs > self._signs:
+            self._signs, self._last_sign = self._said.signs, now
+        return self._control.silence is not None and now - self._last_sign > self._control.silence
+
+    def _conclude(self, error: JobError | None) -> None:
+        """End the work, and say how it went; `error` is what is known before it has said so itself."""
+        status = self._end()
+        if self._said.error:
+            self._error = self._said.error
+        elif error:
+            self._error = error
+        elif status == 0 and self._said.success is not None:
+            log(self._said.success)
+            self._control.done()
+            return
+        elif self._stopped:
+            self._error = _stopped(self._stopped, self._said)
+        else:
+            self._error = self._explain(status)
+        self._control.fail(self._error)
+
+    def _end(self) -> int:
+        """Make sure that nothing of the work is left; return its exit status, 0 if that is known already."""
+        if not self._is_running:
+            return 0
+        self._is_running = False
+        self._child.kill()
+        status = self._child.reap()
+        self._said.listen()
+        with suppress(KeyError):
+            self._poll.unregister(self._said.fd)
+        os.close(self._said.fd)
+        for folder in self._said.scratch:
+            shutil.rmtree(folder, ignore_errors=True)
+        return status
 
 
 def _ended(child: int) -> bool:
@@ -214,46 +306,47 @@ def _noted(_number: int, _frame: FrameType | None) -> None:
     """Handle a signal that is read from the wake-up descriptor: without a handler none arrives there."""
 
 
-def _stopped(number: signal.Signals, said: Listener) -> Ending:
-    return Ending(
-        128 + number,
-        PlatformError(
-            f"the job was stopped by {number.name}{_while(said)}, and no model was written. If nobody "
-            "stopped it, its time limit (max_run) or a Spot interruption did: raise the limit or start again."
-        ),
+def _stopped(number: signal.Signals, said: Listener) -> JobError:
+    return PlatformError(
+        f"the job was stopped by {number.name}{_while(said)}, and no model was written. If nobody "
+        "stopped it, its time limit (max_run) or a Spot interruption did: raise the limit or start again.",
+        exit_code=128 + number,
     )
 
 
-def _out_of_memory(said: Listener, environ: Mapping[str, str], root: Path) -> Ending:
+def _frozen(said: Listener, seconds: float | None) -> JobError:
+    return PlatformError(
+        f"the work gave no sign of life for {seconds} s{_while(said)}: its process is frozen. Start the job "
+        "again."
+    )
+
+
+def _out_of_memory(said: Listener, environ: Mapping[str, str], root: Path) -> JobError:
     machine = read_machine(environ, root)
     owner = (
         "the container's memory limit" if machine.memory_limit_source == "cgroup" else "the machine's memory"
     )
-    return Ending.of(
-        PlatformError(
-            f"out of memory: the kernel killed the work{_while(said)}, at {owner} of "
-            f"{readable_bytes(machine.memory_limit)}. "
-            "Use an instance type with more memory, or fewer rows or columns."
-        )
+    return PlatformError(
+        f"out of memory: the kernel killed the work{_while(said)}, at {owner} of "
+        f"{readable_bytes(machine.memory_limit)}. "
+        "Use an instance type with more memory, or fewer rows or columns."
     )
 
 
-def _unreported(status: int, said: Listener) -> Ending:
+def _unreported(status: int, said: Listener) -> JobError:
     """Explain an end that the child itself said nothing about."""
     if status >= 0:
         how = f"with exit code {status}" if status else "as if all was well"
-        return Ending.of(
-            AlgorithmError(
-                f"the work ended {how}{_while(said)}, without a word of success or failure: see the log."
-            )
+        return AlgorithmError(
+            f"the work ended {how}{_while(said)}, without a word of success or failure: see the log."
         )
     number = -status
     name = signal.Signals(number).name if number in set(signal.Signals) else "an unnamed signal"
     if number in CRASHES:
         text = f"native code crashed{_while(said)}: signal {number} ({name}). The log shows where."
-        return Ending(128 + number, AlgorithmError(text))
+        return AlgorithmError(text, exit_code=128 + number)
     text = f"the work was killed from outside{_while(said)}: signal {number} ({name}). Start the job again."
-    return Ending(128 + number, PlatformError(text))
+    return PlatformError(text, exit_code=128 + number)
 
 
 def _while(said: Listener) -> str:

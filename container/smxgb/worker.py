@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smxgb import logbook
-from smxgb.artifacts import publish_model, stage_model, write_importance, write_report
+from smxgb.agreement import by_all
+from smxgb.artifacts import prepare_folders, publish_model, stage_model, write_importance, write_report
 from smxgb.boosting import EarlyStopping, Recipe, boost
 from smxgb.environment import free_bytes, memory_available
-from smxgb.errors import Mistakes, UserError
+from smxgb.errors import UserError
 from smxgb.evaluation import Evaluator, evaluation_line
 from smxgb.hyperparameters import DEFAULT_OBJECTIVE, booster_params, resolve_constraints
 from smxgb.labels import check_labels
+from smxgb.loading import load
 from smxgb.matrix import build_matrix
 from smxgb.own_metrics import OwnMetrics
 from smxgb.plan import make_plan
 from smxgb.progress import PhaseClock, RoundClock, log
-from smxgb.readers import open_reader
-from smxgb.store import keep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -29,33 +29,26 @@ if TYPE_CHECKING:
     import xgboost as xgb
 
     from smxgb.batch import Schema
+    from smxgb.boosting import Trained
     from smxgb.evaluation import Values
+    from smxgb.group import Group
     from smxgb.job import Device, Job
+    from smxgb.loading import Loaded
     from smxgb.plan import Plan
     from smxgb.progress import Link
-    from smxgb.store import Labels, Stored
+    from smxgb.store import Labels
 
 
 @dataclass(frozen=True)
 class Place:
-    """A worker's place: its rank among `world_size` workers, and the device and threads it may use."""
+    """A worker's place on its host: the device and threads it may use."""
 
-    rank: int
-    world_size: int
     device: Device
     threads: int
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """The rows of each channel, ready to be read again and again, and the features they have in common."""
-
-    schema: Schema
-    channels: Mapping[str, Stored]
-
-
-def run(job: Job, place: Place, link: Link) -> None:
-    """Do this worker's part of the job, from the channels to the artefacts.
+def run(job: Job, place: Place, group: Group, link: Link) -> None:
+    """Do this worker's part of the job, from the channels to the artefacts, which the first worker writes.
 
     Raises:
         UserError: If the data can't be trained on, with all that was found.
@@ -63,35 +56,58 @@ def run(job: Job, place: Place, link: Link) -> None:
     """
     for line in logbook.start_block(job):
         log(line)
+    prepare_folders(job.paths)
     clock = PhaseClock(link)
     with _scratch_folder(job, link) as scratch:
         with clock.phase("load"):
-            loaded = _load(job, place, scratch)
-        classes = check_labels(job.parameters.settings, _labels(loaded))
-        plan = _plan(job, loaded)
-        with clock.phase("matrix"):
-            matrices = _matrices(job, place, loaded, plan, scratch)
-        with clock.phase("train"):
-            evaluator = _evaluator(job, loaded, classes, matrices)
-            trained = boost(
-                _recipe(job, place, loaded.schema, classes),
-                matrices["train"],
-                evaluator,
-                _after_round(job, link),
-            )
-        with clock.phase("save"):
-            write_importance(
-                trained.booster,
-                loaded.schema,
-                job.paths.output_data,
-                linear=job.parameters.settings.booster == "gblinear",
-            )
-            staged = stage_model(trained.booster, loaded.schema, job.paths.model)
-    summaries = {name: kept.summary for name, kept in loaded.channels.items()}
-    write_report(logbook.final_report(job, summaries, loaded.schema, trained, clock), job.paths.output_data)
+            loaded = load(job, place.threads, group, scratch)
+        trained = _train(job, place, group, loaded, scratch=scratch, clock=clock, link=link)
+        # Nothing that follows needs the others, and what they wait for here they would wait for in vain.
+        group.leave()
+        if group.rank == 0:
+            said = _save(job, loaded, trained, clock)
+        else:
+            said = f"Trained {trained.rounds} rounds. The first host writes the model."
+    link.succeeded(said)
+
+
+def _save(job: Job, loaded: Loaded, trained: Trained, clock: PhaseClock) -> str:
+    """Write the artefacts; return the last line of the log."""
+    with clock.phase("save"):
+        write_importance(
+            trained.booster,
+            loaded.schema,
+            job.paths.output_data,
+            linear=job.parameters.settings.booster == "gblinear",
+        )
+        staged = stage_model(trained.booster, loaded.schema, job.paths.model)
+    report = logbook.final_report(job, loaded.all_rows, loaded.schema, trained, clock)
+    write_report(report, job.paths.output_data)
     path = publish_model(staged)
     log(clock.summary())
-    link.succeeded(logbook.closing_line(trained, path))
+    return logbook.closing_line(trained, path)
+
+
+def _train(
+    job: Job,
+    place: Place,
+    group: Group,
+    loaded: Loaded,
+    *,
+    scratch: Path,
+    clock: PhaseClock,
+    link: Link,
+) -> Trained:
+    """Build the matrices and train on them; they end with this call, before their files in `scratch` do."""
+    with by_all():
+        classes = check_labels(job.parameters, _labels(loaded, group), loaded.all_rows["train"].rows)
+    plan = _plan(job, loaded)
+    with clock.phase("matrix"):
+        matrices = _matrices(job, place, loaded, plan, scratch)
+    with clock.phase("train"):
+        evaluator = _evaluator(job, loaded, classes, matrices, group)
+        recipe = _recipe(job, place, loaded.schema, classes)
+        return boost(recipe, matrices["train"], evaluator, _after_round(job, group, link))
 
 
 @contextmanager
@@ -100,6 +116,10 @@ def _scratch_folder(job: Job, link: Link) -> Iterator[Path]:
     chosen = job.parameters.settings.spool_dir
     places = [Path(chosen)] if chosen else [Path(tempfile.gettempdir()), job.paths.base]
     place = max((place for place in places if _writable(place)), key=free_bytes, default=places[0])
+    if chosen and not _writable(place):
+        raise UserError(
+            f"spool_dir={chosen!r} is no folder that can be written: give one that exists, or leave it out."
+        )
     with tempfile.TemporaryDirectory(prefix="smxgb-", dir=place, ignore_cleanup_errors=True) as folder:
         link.scratch(Path(folder))
         yield Path(folder)
@@ -113,32 +133,14 @@ def _writable(folder: Path) -> bool:
         return False
 
 
-def _load(job: Job, place: Place, scratch: Path) -> Loaded:
-    mistakes = Mistakes()
-    channels: dict[str, Stored] = {}
-    schema: Schema | None = None
-    for channel in job.channels:
-        with mistakes.collect():
-            reader = open_reader(channel, job.data, threads=place.threads, like=schema)
-            schema = schema or reader.schema()
-            channels[channel.name] = keep(reader, schema, scratch, channel.name)
-        if schema is None:
-            break
-    mistakes.raise_any()
-    if schema is None or not channels["train"].rows:
-        raise UserError(
-            "the train channel holds no rows: check its S3 address, and invalid_label if that is 'drop'."
-        )
-    for name, kept in channels.items():
-        columns = f" and {len(schema.names)} columns" if name == "train" else ""
-        log(f"{name.capitalize()} matrix has {kept.rows} rows{columns}")
-        if kept.summary.dropped:
-            log(f"Channel {name}: {kept.summary.dropped} rows without a valid label were dropped.")
-    return Loaded(schema, channels)
-
-
-def _labels(loaded: Loaded) -> dict[str, Labels]:
-    return {name: kept.summary.label for name, kept in loaded.channels.items() if kept.summary.label}
+def _labels(loaded: Loaded, group: Group) -> dict[str, Labels]:
+    """Return the labels of each channel, and host if there are several, that has rows."""
+    return {
+        name if group.size == 1 else f"{name} of host {host}": summary.label
+        for host, summaries in zip(group.hosts, loaded.summaries, strict=True)
+        for name, summary in summaries.items()
+        if summary.label
+    }
 
 
 def _plan(job: Job, loaded: Loaded) -> Plan:
@@ -166,10 +168,10 @@ def _matrices(job: Job, place: Place, loaded: Loaded, plan: Plan, scratch: Path)
 
 
 def _evaluator(
-    job: Job, loaded: Loaded, classes: int | None, matrices: Mapping[str, xgb.DMatrix]
+    job: Job, loaded: Loaded, classes: int | None, matrices: Mapping[str, xgb.DMatrix], group: Group
 ) -> Evaluator:
     settings, metrics = job.parameters.settings, job.parameters.metrics
-    labels = loaded.channels["train"].summary.label
+    labels = loaded.all_rows["train"].label
     own = OwnMetrics(
         settings.objective or DEFAULT_OBJECTIVE,
         [metric.base for metric in metrics if metric.own],
@@ -177,15 +179,17 @@ def _evaluator(
         centre=(labels.lowest + labels.highest) / 2 if labels else 0.0,
     )
     seen = {name: matrix for name, matrix in matrices.items() if name != "train" or settings.eval_train}
-    return Evaluator(metrics, own, seen)
+    return Evaluator(metrics, own, seen, group)
 
 
-def _after_round(job: Job, link: Link) -> Callable[[int, Values], None]:
+def _after_round(job: Job, group: Group, link: Link) -> Callable[[int, Values], None]:
+    """Return what the first worker says after each round; all have the same values."""
     rounds = RoundClock(link, job.parameters.settings.num_round)
 
     def after_round(number: int, values: Values) -> None:
-        log(evaluation_line(number, values))
-        rounds.finished(number)
+        if group.rank == 0:
+            log(evaluation_line(number, values))
+            rounds.finished(number)
 
     return after_round
 

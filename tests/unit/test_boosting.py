@@ -14,6 +14,7 @@ from sklearn.metrics import accuracy_score
 
 from smxgb.boosting import EarlyStopping, Recipe, boost
 from smxgb.evaluation import Evaluator, Values, evaluation_line, fixed_point, parse_evaluation
+from smxgb.group import Solo
 from smxgb.metrics import Objective, parse_metric
 from smxgb.own_metrics import OwnMetrics
 
@@ -32,9 +33,8 @@ def evaluator(
     texts: list[str], objective: Objective = "reg:squarederror", **matrices: xgb.DMatrix
 ) -> Evaluator:
     metrics = [parse_metric(text) for text in texts]
-    return Evaluator(
-        metrics, OwnMetrics(objective, [metric.base for metric in metrics if metric.own]), matrices
-    )
+    own = OwnMetrics(objective, [metric.base for metric in metrics if metric.own])
+    return Evaluator(metrics, own, matrices, Solo("algo-1"))
 
 
 def ignored(_: int, __: Values) -> None:

@@ -70,7 +70,7 @@ def test_a_test_channel_is_never_taken_for_validation(tmp_path: Path) -> None:
 def test_without_a_train_channel_those_that_are_there_are_listed(tmp_path: Path) -> None:
     fill(tmp_path / "trian", a__csv=CSV)
     (text,) = mistakes(tmp_path, {"trian": {}})
-    assert text == "there is no channel 'train', only 'trian'. Rename 'trian'."
+    assert text == "there is no channel 'train', only 'trian': rename 'trian' to 'train'."
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_missing_content_type_is_told_by_extension_then_by_first_bytes(
     tmp_path: Path, name: str, content: bytes, expected: str
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    content_type, why = detect_content_type(find_files(tmp_path)[0])
+    content_type, why = detect_content_type("train", find_files(tmp_path)[0])
     assert content_type == expected
     assert name in why
 
@@ -170,4 +170,4 @@ def test_a_missing_content_type_is_told_by_extension_then_by_first_bytes(
 def test_two_types_in_one_channel_are_refused(tmp_path: Path) -> None:
     fill(tmp_path, a__csv=CSV, b__parquet=b"PAR1")
     with pytest.raises(UserError, match=r"csv \(a\.csv\) and parquet \(b\.parquet\)"):
-        detect_content_type(find_files(tmp_path)[0])
+        detect_content_type("train", find_files(tmp_path)[0])

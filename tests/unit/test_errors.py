@@ -14,7 +14,7 @@ from smxgb.errors import (
     PlatformError,
     UserError,
     as_job_error,
-    of_kind,
+    from_json,
 )
 
 
@@ -68,14 +68,24 @@ def test_a_long_text_is_cut_between_characters(shift: int) -> None:
 
 
 @pytest.mark.parametrize(("error", "code"), [(AlgorithmError, 1), (UserError, 2), (PlatformError, 3)])
-def test_each_kind_has_its_exit_code_and_is_found_by_its_name(error: type[JobError], code: int) -> None:
-    again = of_kind(error.__name__, "a", "b")
+def test_a_failure_is_the_same_after_its_way_through_json(error: type[JobError], code: int) -> None:
+    again = from_json(error("a", "b", origin="elsewhere").as_json())
     assert type(again) is error
-    assert (again.exit_code, again.mistakes) == (code, ("a", "b"))
+    assert (again.exit_code, again.mistakes, again.origin) == (code, ("a", "b"), "elsewhere")
+    assert from_json(error("a", exit_code=137).as_json()).exit_code == 137
 
 
-def test_an_unknown_kind_is_a_fault_of_ours() -> None:
-    assert type(of_kind("Oops", "a")) is AlgorithmError
+@pytest.mark.parametrize("value", [{}, {"kind": "UserError", "mistakes": []}, {"failed": 1}])
+def test_a_failure_that_is_not_understood_is_a_fault_of_ours(value: dict[str, object]) -> None:
+    assert type(from_json(value)) is AlgorithmError
+
+
+def test_a_failure_of_one_host_names_it_once() -> None:
+    failure = UserError("a", "b").of_host("algo-2")
+    assert failure.mistakes == ("host algo-2: a", "host algo-2: b")
+    assert UserError("algo-1 is guilty", origin="everywhere").of_host("algo-2").mistakes == (
+        "algo-1 is guilty",
+    )
 
 
 def test_mistakes_are_raised_together_and_each_once() -> None:
@@ -107,7 +117,14 @@ def test_only_user_errors_are_collected() -> None:
             OSError(errno.ENOSPC, "No space left", "/volume/a"),
             "PlatformError: the disk is full while writing /volume/a: ",
         ),
-        (OSError(errno.EACCES, "Permission denied", "/a"), "PlatformError: Permission denied: /a."),
+        (
+            OSError(errno.EACCES, "Permission denied", "/a"),
+            "PlatformError: /a: permission denied to the user that ",
+        ),
+        (
+            OSError(errno.EROFS, "Read-only file system", "/a"),
+            "PlatformError: /a: Read-only file system: mount it so ",
+        ),
         (KeyError("a\nb"), "AlgorithmError: KeyError: "),
         (AssertionError(), "AlgorithmError: AssertionError"),
     ],

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smxgb.errors import PlatformError, UserError
-from smxgb.progress import Link, Listener, PhaseClock, log, log_error, readable_bytes
+from smxgb.progress import (
+    Link,
+    Listener,
+    PhaseClock,
+    RoundClock,
+    log,
+    log_error,
+    readable_bytes,
+    warnings_as_lines,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -248,3 +259,55 @@ def test_the_summary_names_each_phase_with_seconds_and_memory() -> None:
     with clock.phase("train"):
         pass
     assert clock.summary().startswith("Phases: train 0.0 s (peak ")
+
+
+@pytest.fixture
+def plain_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings_as_lines()
+        yield
+
+
+@pytest.mark.usefixtures("plain_warnings")
+def test_a_warning_of_xgboost_is_one_line_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    for second in ("01", "02"):
+        text = f"[04:10:{second}] WARNING: /workspace/src/learner.cc:343: `booster=dart`\nis deprecated."
+        warnings.warn(text, UserWarning, stacklevel=1)
+    assert capsys.readouterr() == ("XGBoost: `booster=dart` is deprecated.\n", "")
+
+
+@pytest.mark.usefixtures("plain_warnings")
+def test_a_warning_of_another_library_is_one_line_without_a_path(capsys: pytest.CaptureFixture[str]) -> None:
+    warnings.warn("a is old", FutureWarning, stacklevel=1)
+    warnings.warn("b is old", FutureWarning, stacklevel=1)
+    assert capsys.readouterr().out == "Warning: a is old\nWarning: b is old\n"
+
+
+def test_every_so_often_one_line_says_how_far_the_training_is(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = RoundClock(Link(), total=200, every=0.05)
+    started = time.monotonic()
+    number = 0
+    while time.monotonic() - started < 0.12:
+        time.sleep(0.01)
+        clock.finished(number)
+        number += 1
+    lines = capsys.readouterr().out.splitlines()
+    assert 1 <= len(lines) <= 2
+    assert all(
+        re.fullmatch(r"Round \d+ of 200: 0\.\d\d s a round, at most 0:00:0\d left\.", line) for line in lines
+    )
+
+
+def test_a_short_training_has_no_such_line_but_tells_the_supervisor(
+    pipe: tuple[Link, Listener], capsys: pytest.CaptureFixture[str]
+) -> None:
+    link, _ = pipe
+    rounds: list[tuple[int, int]] = []
+    listener = Listener(pipe[1].fd, on_round=lambda number, total: rounds.append((number, total)))
+    clock = RoundClock(link, total=2)
+    clock.finished(0)
+    clock.finished(1)
+    listener.listen()
+    assert rounds == [(0, 2), (1, 2)]
+    assert not capsys.readouterr().out

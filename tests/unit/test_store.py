@@ -34,7 +34,7 @@ def columns(rows: int) -> dict[str, Any]:
     feature[::7] = np.nan
     return {
         "y": generator.integers(0, 3, rows),
-        "w": generator.integers(1, 5, rows),
+        "w": np.repeat(generator.integers(1, 5, rows // 10 + 1), 10)[:rows],
         "g": np.arange(rows) // 10,
         "a": feature,
     }

@@ -26,6 +26,7 @@ _POSITIVE = frozenset({"count:poisson", "reg:gamma", "reg:tweedie", "survival:co
 def conflicts(settings: Hyperparameters) -> Iterator[Finding]:
     """Yield the settings that contradict each other, or need one that is absent."""
     yield from _about_objective(settings)
+    yield from _about_groups(settings)
     yield from _about_base_score(settings)
     yield from _about_trees(settings)
     yield from _about_updaters(settings)
@@ -49,10 +50,10 @@ def _about_objective(settings: Hyperparameters) -> Iterator[Finding]:
         if objective == owner and not alphas:
             yield _finding(
                 {field, "objective"},
-                f"objective={owner} needs {field}: a number from 0 to 1, or a list.",
+                f"objective={owner} needs {field}: a number from 0 to 1, or a list, as [0.1, 0.9].",
             )
         elif alphas and list(alphas) != sorted(alphas):
-            yield _finding({field}, f"{field} must ascend: write {sorted(alphas)}.")
+            yield _finding({field}, f"{field} must ascend: write it as {sorted(alphas)}.")
     bounds = {name: getattr(settings, name) for name in ("label_lower_column", "label_upper_column")}
     if objective == "survival:aft":
         for name, column in bounds.items():
@@ -71,6 +72,18 @@ def _about_objective(settings: Hyperparameters) -> Iterator[Finding]:
                 )
 
 
+def _about_groups(settings: Hyperparameters) -> Iterator[Finding]:
+    objective = settings.objective or DEFAULT_OBJECTIVE
+    given = {"csv_weights": settings.csv_weights, "weight_column": settings.weight_column is not None}
+    weights = next((name for name, is_given in given.items() if is_given), None)
+    if weights and settings.group_column is not None and kind_of(objective) != "ranking":
+        yield _finding(
+            {weights, "group_column", "objective"},
+            f"group_column makes XGBoost read one weight a group, and objective={objective} needs one a row: "
+            f"leave out group_column or {weights}.",
+        )
+
+
 def _about_base_score(settings: Hyperparameters) -> Iterator[Finding]:
     objective = settings.objective or DEFAULT_OBJECTIVE
     scores = settings.base_score or ()
@@ -82,7 +95,8 @@ def _about_base_score(settings: Hyperparameters) -> Iterator[Finding]:
         return
     yield _finding(
         {"base_score", "objective"},
-        f"base_score must be {allowed} for objective={objective}: change it or leave it out.",
+        f"base_score={_shown(scores)} is not allowed with objective={objective}: it must be {allowed}; "
+        "change it or leave it out.",
     )
 
 
@@ -164,3 +178,7 @@ def _about_columns(settings: Hyperparameters) -> Iterator[Finding]:
                 "(the column is no feature anyway).",
             )
         roles[column] = field
+
+
+def _shown(numbers: tuple[float, ...]) -> str:
+    return f"{numbers[0]:g}" if len(numbers) == 1 else str(list(numbers))

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from smxgb.control.limits import Limits
 from smxgb.metrics import Objective
 
 ColumnRef = str | int
@@ -232,11 +233,15 @@ class Hyperparameters(BaseModel):
     checkpoint_mismatch: Literal["error", "restart"] = _later(
         "error", "What to do with another job's checkpoint."
     )
-    collective_timeout: _Seconds = _later(1800, "Seconds that an operation of all workers may take.")
-    start_timeout: _Seconds = _later(900, "Seconds to wait for all hosts at the start.")
-    silence_timeout: _Seconds = _later(30, "Seconds without a sign of life before a host counts as lost.")
-    control_port: _Port = _later(7890, "Port of the hosts' control channel.")
-    tracker_port: _Port = _later(9091, "Port of XGBoost's tracker.")
+    collective_timeout: _Seconds = _container(1800, "Seconds that an operation of all workers may take.")
+    start_timeout: _Seconds = _container(
+        Limits.start_timeout, "Seconds within which all hosts must be there."
+    )
+    silence_timeout: _Seconds = _container(
+        Limits.silence_timeout, "Seconds without a sign of life before a host counts as lost."
+    )
+    control_port: _Port = _container(Limits.control_port, "Port of the hosts' control channel.")
+    tracker_port: _Port = _container(9091, "Port of XGBoost's tracker.")
     scheduler_port: _Port = _later(8786, "Port of Dask's scheduler.")
     dashboard: bool = _later(False, "Run Dask's dashboard.")  # noqa: FBT003
 

@@ -60,7 +60,7 @@ CONTENT_TYPES: Mapping[str, tuple[str, ...]] = {
 
 
 def allowed(field: str) -> str:
-    """Return the values that a setting takes, as words that follow "is not allowed:"."""
+    """Return the values that a setting takes, as words that follow "it must be"."""
     if field == "csv_delimiter":
         return "auto, tab, or one character that is no letter, digit, quote, dot or sign"
     if field == "monotone_constraints":

@@ -15,6 +15,7 @@ from smxgb.metrics import (
     merged_metrics,
     monitored_metric,
     parse_metric,
+    right_for,
     unfit_reason,
 )
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from smxgb.hyperparameters.declaration import Hyperparameters
 
 _DATA_SET = re.compile(r"\s*(train|validation)[:-]", re.IGNORECASE)
+_OF_BOUNDS = ("aft-nloglik", "interval-regression-accuracy")
 _ALPHAS = {"quantile": "quantile_alpha", "expectile": "expectile_alpha"}
 
 
@@ -52,7 +54,7 @@ def choose_metrics(settings: Hyperparameters, mistakes: Mistakes, *, objective_k
         reason = _unfit(metric, settings) if objective_known else None
         if reason:
             mistakes.add(f"{name}: {reason}")
-        return metric
+        return right_for(metric, settings.objective or DEFAULT_OBJECTIVE)
 
     asked = [metric for text in settings.eval_metric if (metric := read("eval_metric", text))]
     tuning, notes = None, []
@@ -92,7 +94,13 @@ def _unfit(metric: Metric, settings: Hyperparameters) -> str | None:
         several = len(getattr(settings, field) or ()) > 1 and settings.objective == f"reg:{base}error"
         if several and metric.base != base:
             return f"metric {metric.name} is not for several predictions of a row ({field}): use {base}."
-    return unfit_reason(metric, settings.objective or DEFAULT_OBJECTIVE)
+    reason = unfit_reason(metric, settings.objective or DEFAULT_OBJECTIVE)
+    unlabelled = settings.objective == "survival:aft" and settings.label_column is None
+    if not reason and unlabelled and metric.base not in _OF_BOUNDS:
+        return (
+            f"metric {metric.name} needs labels, and survival:aft has bounds: use {' or '.join(_OF_BOUNDS)}."
+        )
+    return reason
 
 
 def _is_metric(text: str) -> bool:

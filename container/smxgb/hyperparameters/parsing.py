@@ -205,7 +205,7 @@ def _cure(draft: _Draft, field_name: str) -> str:
     known = choices(field_name)
     wrong = next((word for word in words if isinstance(word, str) and word not in known), None)
     near = get_close_matches(wrong.lower(), known, n=1, cutoff=0.75) if wrong and known else []
-    return f"did you mean {near[0]}?" if near else f"{allowed(field_name)}."
+    return f"did you mean {near[0]}?" if near else f"it must be {allowed(field_name)}."
 
 
 def _check_availability(draft: _Draft, settings: Hyperparameters) -> None:

@@ -12,7 +12,7 @@ from smxgb.errors import UserError
 from smxgb.progress import log
 from smxgb.readers.ahead import ahead
 from smxgb.readers.columns import aligned, assigned, schema_of, unweighted
-from smxgb.readers.csv_blocks import Block, block_size, line_end, read_blocks
+from smxgb.readers.csv_blocks import Block, block_size, line_end, read_blocks, read_part
 from smxgb.readers.csv_cells import Cells
 from smxgb.readers.csv_dialect import Head, check_text, find_delimiter, read_head
 from smxgb.readers.rows import Part, merged, shown_file, told
@@ -136,7 +136,10 @@ class CsvReader:
             cells = Cells(
                 file.path, source, start.delimiter, layout, features, self._settings, head.start, headless
             )
-            if len(first.data) > head.start:
+            if file.is_part:
+                extent = max(file.begin, head.start), file.end
+                blocks = read_part(file.path, source, start.delimiter, size, extent)
+            elif len(first.data) > head.start:
                 yield cells, Block(first.data[head.start :], head.start)
             for block in blocks:
                 yield cells, block

@@ -30,15 +30,17 @@ class Block:
     offset: int
 
 
-def read_blocks(path: Path, source: str, delimiter: str, size: int = BLOCK_BYTES) -> Iterator[Block]:
-    """Yield a file in blocks of about `size` bytes; only the last may end without a line end.
+def read_blocks(
+    path: Path, source: str, delimiter: str, size: int = BLOCK_BYTES, begin: int = 0
+) -> Iterator[Block]:
+    """Yield a file, from byte `begin` on, in blocks of about `size` bytes; the last may lack its line end.
 
     A line end inside a quoted field ends no record. Raises UserError for a record that is longer than
     `LONGEST_RECORD`.
     """
     with path.open("rb") as file:
         held = b""
-        offset = 0
+        offset = file.seek(begin)
         while chunk := file.read(size):
             held = held + chunk if held else chunk
             end = len(held) if len(chunk) < size else _last_record_end(held, delimiter)
@@ -53,6 +55,31 @@ def read_blocks(path: Path, source: str, delimiter: str, size: int = BLOCK_BYTES
                 )
         if held:
             yield Block(held, offset)
+
+
+def read_part(path: Path, source: str, delimiter: str, size: int, extent: tuple[int, int]) -> Iterator[Block]:
+    """Yield the records that begin in `extent`, from its first byte up to but not including its second.
+
+    The file must hold no quoted line end: in its middle, nothing tells whether a quote is open.
+    """
+    begin, end = extent
+    is_cut = begin > 0  # what stands before the first line end began in an earlier part
+    for block in read_blocks(path, source, delimiter, size, max(0, begin - 1)):
+        data, offset = block.data, block.offset
+        if is_cut:
+            start = data.find(line_end(data)) + 1
+            if not start:  # the file's last record, which has no line end
+                return
+            data, offset = data[start:], offset + start
+            is_cut = False
+        if offset >= end:
+            return
+        if offset + len(data) >= end:
+            newline = data.find(line_end(data), end - 1 - offset)
+            yield Block(data[: newline + 1] if newline >= 0 else data, offset)
+            return
+        if data:
+            yield Block(data, offset)
 
 
 def block_size(record_bytes: float) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -34,13 +35,18 @@ MAGIC = b"PAR1"
 
 @dataclass(frozen=True)
 class _Table:
-    """One file: its columns, without an index that pandas saved, and how many rows it has."""
+    """One file: its columns, without an index that pandas saved, and its rows.
+
+    `groups` are the row groups to read, `rows` how many rows they have, `before` how many stand before them.
+    """
 
     file: DataFile
     source: str
     names: tuple[str, ...]
     types: tuple[pa.DataType, ...]
+    groups: range
     rows: int
+    before: int
     index: frozenset[str]
 
 
@@ -91,11 +97,11 @@ class ParquetReader:
     def _table(self, file: DataFile) -> _Table:
         source = shown_file(self._channel, file)
         with _readable(file, source), pq.ParquetFile(file.path) as parquet:
-            schema, rows = parquet.schema_arrow, parquet.metadata.num_rows
+            schema, groups = parquet.schema_arrow, _groups(file, parquet.metadata)
         index = saved_index(schema)
         fields = [field for field in schema if field.name not in index]
         names = tuple(field.name for field in fields)
-        return _Table(file, source, names, tuple(field.type for field in fields), rows, index)
+        return _Table(file, source, names, tuple(field.type for field in fields), *groups, index)
 
     @cached_property
     def _layouts(self) -> list[Layout]:
@@ -133,7 +139,7 @@ class ParquetReader:
         types = [pa.int64() if role == "group" else pa.float32() for role, _ in roles]
         types += [pa.float32()] * len(features)
         fields = pa.schema([(str(index), data_type) for index, data_type in enumerate(types)])
-        before = 0
+        before = table.before
         for raw in self._raw_batches(table, sorted(positions)):
             columns = [
                 numbers(raw.column(name), data_type) for name, data_type in zip(names, types, strict=True)
@@ -150,13 +156,31 @@ class ParquetReader:
         names = [table.names[position] for position in positions]
         rows = rows_of_batch(len(names))
         with pq.ParquetFile(table.file.path, buffer_size=BUFFER_BYTES, pre_buffer=False) as parquet:
-            for group in range(parquet.num_row_groups):
+            for group in table.groups:
                 if self._channel.mode == "File":
                     yield from parquet.iter_batches(rows, [group], names, use_threads=self._threads > 1)
                 else:
                     # Column after column is the order of the bytes: a streamed file is slow at jumping.
                     columns = [parquet.read_row_group(group, [name]).column(0) for name in names]
                     yield from pa.table(columns, names).to_batches(rows)
+
+
+def _groups(file: DataFile, metadata: pq.FileMetaData) -> tuple[range, int, int]:
+    """Return the row groups to read of a file, how many rows they have, and how many stand before them."""
+    if not file.is_part:
+        return range(metadata.num_row_groups), metadata.num_rows, 0
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    begins = [_begin(group.column(0)) for group in groups]
+    ends = [*begins[1:], file.path.stat().st_size]
+    middles = [(begin + end) // 2 for begin, end in zip(begins, ends, strict=False)]
+    first, last = bisect_left(middles, file.begin), bisect_left(middles, file.end)
+    rows = [group.num_rows for group in groups]
+    return range(first, last), sum(rows[first:last]), sum(rows[:first])
+
+
+def _begin(column: pq.ColumnChunkMetaData) -> int:
+    """Return the first byte of a column of a row group."""
+    return int(column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset)
 
 
 def _text(fault: Fault, table: _Table, positions: list[int], raw: pa.RecordBatch, before: int) -> str:

@@ -31,12 +31,15 @@ LISTED = 5
 RULES: dict[Role, tuple[str, str]] = {
     "label": (
         "is not a label: a finite number is needed",
-        "Mend these rows, or leave them out with invalid_label=drop.",
+        "Mend these rows, leave them out with invalid_label=drop, or name another column with label_column.",
     ),
     "weight": ("is not a weight: a finite number, 0 or more, is needed", "Mend these rows."),
     "group": ("is not a group: an integer is needed", "Number the groups."),
-    "lower": ("is not a bound: a number, inf or -inf is needed", "Mend these rows."),
-    "upper": ("is not a bound: a number, inf or -inf is needed", "Mend these rows."),
+    "lower": ("is not a lower bound: a number or -inf is needed", "Mend these rows."),
+    "upper": (
+        "is not an upper bound: a number above 0 and not below the lower bound, or inf, is needed",
+        "Mend these rows.",
+    ),
 }
 INFINITE = (
     "is infinite, or beyond a 32-bit float (3.4e38)",
@@ -98,10 +101,11 @@ def clean(
 
     The part is of use only without faults. Rows of faults are those of `data`.
     """
+    lower = data.column(roles.index("lower")) if "lower" in roles else None
     invalid = {
         column: mask
         for column, role in enumerate(roles)
-        if (mask := _invalid(role, data.column(column))).any()
+        if (mask := _invalid(role, data.column(column), lower)).any()
     }
     infinite = _infinite(data, len(roles))
     left_out: Mask | None = None
@@ -169,14 +173,18 @@ def dense(table: pa.Table, roles: tuple[Role, ...], names: tuple[str, ...]) -> D
     return Dense(features, others.pop("label", None), **others)
 
 
-def _invalid(role: Role, column: pa.Array) -> Mask:
+def _invalid(role: Role, column: pa.Array, lower: pa.Array | None) -> Mask:
     mask: Mask
     if role == "group":
         mask = column.is_null().to_numpy(zero_copy_only=False)
         return mask
     values = column.to_numpy(zero_copy_only=False)
-    if role in {"lower", "upper"}:
-        mask = np.isnan(values)
+    if role == "lower":
+        mask = np.isnan(values) | np.isposinf(values)
+    elif role == "upper":
+        mask = ~(values > 0)
+        if lower is not None:
+            mask |= values < lower.to_numpy(zero_copy_only=False)
     elif role == "weight":
         mask = ~(np.isfinite(values) & (values >= 0))
     else:

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from smxgb.job import Job, Mode
     from smxgb.progress import Link
 
-TRAINERS: Mapping[Mode, str] = {"single": "smxgb.trainers.single"}
+TRAINERS: Mapping[Mode, str] = {
+    "single": "smxgb.trainers.single",
+    "collective": "smxgb.trainers.collective",
+}
 """Mode -> the module whose `train` starts the workers of that mode."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from smxgb import worker
+from smxgb.group import Solo
 
 if TYPE_CHECKING:
     from smxgb.job import Job
@@ -13,4 +14,5 @@ if TYPE_CHECKING:
 
 def train(job: Job, link: Link) -> None:
     """Run the one worker of the job."""
-    worker.run(job, worker.Place(rank=0, world_size=1, device=job.device.value, threads=job.threads), link)
+    place = worker.Place(device=job.device.value, threads=job.threads)
+    worker.run(job, place, Solo(job.hosts.current), link)

@@ -27,7 +27,9 @@ ENCODE = (
     "leave its "
     "column out with drop_columns."
 )
-LABEL_CURE = " Mend these rows, or leave them out with invalid_label=drop."
+LABEL_CURE = (
+    " Mend these rows, leave them out with invalid_label=drop, or name another column with label_column."
+)
 SAME = "Every file of every channel needs the same columns, in any order."
 
 

@@ -168,7 +168,8 @@ def test_what_is_no_label_is_refused_or_dropped(parquet: Data) -> None:
         (
             "train/2.parquet, row 1, column 0 ('y'): None is not a label: a finite number is needed (so too "
             "rows 3, 4). "
-            "Mend these rows, or leave them out with invalid_label=drop."
+            "Mend these rows, leave them out with invalid_label=drop, or name another column with "
+            "label_column."
         ),
     )
     read = parquet.read(table, invalid_label="drop")
@@ -203,7 +204,7 @@ def test_weights_groups_and_bounds_are_checked(parquet: Data) -> None:
             "groups."
         ),
         (
-            "train/a.parquet, row 0, column 3 ('lo'): nan is not a bound: a number, inf or -inf is needed. "
+            "train/a.parquet, row 0, column 3 ('lo'): nan is not a lower bound: a number or -inf is needed. "
             "Mend these "
             "rows."
         ),

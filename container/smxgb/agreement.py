@@ -1,0 +1,158 @@
+"""Agreement: what all workers must have in common before a matrix is built, settled inside the group.
+
+Each function is called by all workers, and has one outcome for all of them: a disagreement is the same error
+everywhere, which names host, file and column.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any, cast
+
+from smxgb.batch import Layout
+from smxgb.errors import Mistakes, UserError
+from smxgb.readers.columns import aligned, schema_of
+from smxgb.store import Labels, Summary, no_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from smxgb.batch import Schema
+    from smxgb.channels import Channel, Channels
+    from smxgb.group import Group
+
+
+@contextmanager
+def by_all() -> Iterator[None]:
+    """Mark a failure raised inside as one that all workers find, whose text names the guilty host."""
+    try:
+        yield
+    except UserError as error:
+        error.origin = "everywhere"
+        raise
+
+
+def agree_on_channels(channels: Channels, group: Group) -> list[Channel]:
+    """Return the channels that have files on any host, as this host holds them: maybe without a file.
+
+    Raises UserError if a channel has files on no host, or of different types.
+    """
+    held = {channel.name: channel for channel in channels}
+    offers = cast(
+        "list[dict[str, Any]]",
+        group.gather(
+            {
+                name: {"files": len(channel.files), "type": channel.content_type, "why": channel.why}
+                for name, channel in held.items()
+            }
+        ),
+    )
+    agreed = []
+    mistakes = Mistakes()
+    for name in ("train", "validation"):
+        of_name = {
+            host: offer[name] for host, offer in zip(group.hosts, offers, strict=True) if name in offer
+        }
+        types = {host: offer for host, offer in of_name.items() if offer["files"]}
+        if of_name and not types:
+            mistakes.add(
+                f"channel '{name}' holds no data file on any of the hosts {', '.join(group.hosts)}: check "
+                "its S3 address."
+            )
+        if len({offer["type"] for offer in types.values()}) > 1:
+            listed = ", ".join(f"{offer['type']} on {host} ({offer['why']})" for host, offer in types.items())
+            mistakes.add(f"channel '{name}' holds {listed}: its files must be of one type.")
+        if types:
+            own = held.get(name) or replace(channels.train, name=name, files=(), skipped=())
+            agreed.append(replace(own, content_type=next(iter(types.values()))["type"]))
+    with by_all():
+        mistakes.raise_any()
+    return agreed
+
+
+def agree_on_schema(own: Schema | None, source: str, mistakes: Mistakes, group: Group) -> Schema:
+    """Return the schema of the first worker that has a file of `train`; `own` is None where there is none.
+
+    `source` is the first file of this worker as messages show it, `mistakes` what is wrong with its files.
+    Raises UserError if the columns of another worker's files don't fit, or any worker has found mistakes.
+    """
+    layout = own.layout if own else None
+    offers = cast(
+        "list[dict[str, Any]]",
+        group.gather(
+            {"layout": asdict(layout) if layout else None, "source": source, "mistakes": list(mistakes)}
+        ),
+    )
+    found = Mistakes()
+    first: tuple[Layout, str] | None = None
+    for host, offer in zip(group.hosts, offers, strict=True):
+        place = f"host {host}, " if group.size > 1 else ""
+        for text in offer["mistakes"]:
+            found.add(f"{place}{text}")
+        if offer["layout"] is None:
+            continue
+        layout = _layout(offer["layout"])
+        if first is None:
+            first = layout, f"{place}{offer['source']}"
+        else:
+            with found.collect():
+                aligned(first[0], layout.columns, layout.width, f"{place}{offer['source']}", first[1])
+    with by_all():
+        found.raise_any()
+        if first is None:
+            raise UserError("the train channel holds no rows: check its S3 address.")
+    return schema_of(first[0])
+
+
+def agree_on_rows(own: Mapping[str, Summary], group: Group) -> list[dict[str, Summary]]:
+    """Return the summaries of all workers' rows, channel by channel, by rank.
+
+    Raises UserError if a channel has no row at all, or has weights on some workers only.
+    """
+    offers = group.gather({name: asdict(summary) for name, summary in own.items()})
+    by_rank = [
+        {name: _summary(value) for name, value in cast("dict[str, Any]", offer).items()} for offer in offers
+    ]
+    mistakes = Mistakes()
+    for name in own:
+        summaries = {host: found[name] for host, found in zip(group.hosts, by_rank, strict=True)}
+        with_rows = {host: summary for host, summary in summaries.items() if summary.rows}
+        if not with_rows:
+            mistakes.add(no_rows(name, reduce(Summary.merge, summaries.values())))
+        weighted = [host for host, summary in with_rows.items() if summary.weights is not None]
+        others = [host for host in with_rows if host not in weighted]
+        if weighted and others:
+            mistakes.add(
+                f"channel {name} has weights on {', '.join(weighted)} and none on {', '.join(others)}: all "
+                "files of a channel need the weight column, or none."
+            )
+    with by_all():
+        mistakes.raise_any()
+    return by_rank
+
+
+def together(summaries: list[dict[str, Summary]]) -> dict[str, Summary]:
+    """Return the summary of all workers' rows of each channel."""
+    return {
+        name: reduce(Summary.merge, (of_worker[name] for of_worker in summaries)) for name in summaries[0]
+    }
+
+
+def _layout(value: Mapping[str, Any]) -> Layout:
+    columns, roles = value["columns"], value["roles"]
+    return Layout(
+        None if columns is None else tuple(columns),
+        value["width"],
+        tuple(value["features"]),
+        tuple((role, position) for role, position in roles),
+    )
+
+
+def _summary(value: Mapping[str, Any]) -> Summary:
+    label = value["label"]
+    if label is not None:
+        different = label["different"]
+        label = Labels(**{**label, "different": None if different is None else tuple(different)})
+    return Summary(**{**value, "label": label})

@@ -1,0 +1,141 @@
+"""Connections between supervisors: JSON messages over TCP, between processes of the same job only."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import ipaddress
+import json
+import socket
+import struct
+from contextlib import suppress
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from smxgb.environment import Hosts
+
+PATIENCE = 5
+"""Seconds that one read or write of a few bytes may take."""
+
+LONGEST_MESSAGE = 1 << 20
+"""Bytes; a failure with all its mistakes is by far the longest message."""
+
+SIOCGIFADDR = 0x8915
+"""Linux's request for the address of a network interface (netdevice(7))."""
+
+
+class NotReady(Exception):  # noqa: N818 - no error yet: it is tried again
+    """A name does not resolve yet, or nobody listens yet; the text says which."""
+
+
+def make_key(job: str | None, hosts: Hosts, hyperparameters: Mapping[str, object]) -> bytes:
+    """Return the key that the processes of one job have in common.
+
+    SageMaker gives the hosts of a job no secret: this keeps strays out, not attackers.
+    """
+    text = json.dumps([job, hosts.names, hyperparameters], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).digest()
+
+
+class Wire:
+    """One connection. Each message is a JSON object."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @classmethod
+    def connect(cls, address: str, port: int, key: bytes) -> Wire:
+        """Connect with the leader.
+
+        Raises OSError, EOFError or AuthenticationError if it does not listen yet, or is of another job.
+        """
+        stream = socket.create_connection((address, port), timeout=PATIENCE)
+        connection = _connection(stream)
+        try:
+            answer_challenge(connection, key)
+            deliver_challenge(connection, key)
+        except BaseException:
+            connection.close()
+            raise
+        return cls(connection)
+
+    @classmethod
+    def accept(cls, stream: socket.socket, key: bytes) -> Wire:
+        """Make sure that who has connected is of this job.
+
+        Raises OSError, EOFError or AuthenticationError if it is not.
+        """
+        connection = _connection(stream)
+        try:
+            deliver_challenge(connection, key)
+            answer_challenge(connection, key)
+        except BaseException:
+            connection.close()
+            raise
+        return cls(connection)
+
+    def fileno(self) -> int:
+        """Return the descriptor of the connection."""
+        return self._connection.fileno()
+
+    def send(self, message: Mapping[str, object]) -> bool:
+        """Send a message; return False if the connection is broken."""
+        try:
+            self._connection.send_bytes(json.dumps(message).encode())
+        except OSError:
+            return False
+        return True
+
+    def receive(self, wait: float = 0.0) -> tuple[list[Mapping[str, object]], bool]:
+        """Return the messages that come by now, or within `wait` seconds, and whether more may follow."""
+        messages: list[Mapping[str, object]] = []
+        try:
+            while self._connection.poll(0 if messages else wait):
+                message = json.loads(self._connection.recv_bytes(LONGEST_MESSAGE))
+                if isinstance(message, dict):
+                    messages.append(message)
+        except (OSError, EOFError, ValueError):
+            return messages, False
+        return messages, True
+
+    def close(self) -> None:
+        """Close the connection."""
+        with suppress(OSError):
+            self._connection.close()
+
+
+def resolve(name: str) -> str:
+    """Return the IPv4 address of a host. Raises NotReady as long as there is none."""
+    try:
+        found = socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_STREAM)
+    except OSError as error:
+        raise NotReady(f"its name does not resolve ({error.strerror})") from None
+    return str(found[0][4][0])
+
+
+def own_address(hosts: Hosts) -> str:
+    """Return the address under which the other hosts reach this one. Raises NotReady as long as there is none.
+
+    A name that stands for the loopback device, as some images' /etc/hosts have it, helps nobody else; the
+    interface that SageMaker names may have the address then, but need not exist.
+    """
+    address = resolve(hosts.current)
+    if address == hosts.current or not ipaddress.ip_address(address).is_loopback:
+        return address
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        request = struct.pack("256s", (hosts.interface or "eth0").encode()[:15])
+        return socket.inet_ntoa(fcntl.ioctl(probe.fileno(), SIOCGIFADDR, request)[20:24])
+    raise NotReady(f"its own name stands for {address}, which other hosts can't reach")
+
+
+def _connection(stream: socket.socket) -> Connection:
+    """Return the stream as a connection whose reads and writes give up after `PATIENCE` seconds."""
+    stream.settimeout(None)
+    limit = struct.pack("ll", PATIENCE, 0)
+    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        stream.setsockopt(socket.SOL_SOCKET, option, limit)
+    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return Connection(stream.detach())

@@ -1,0 +1,122 @@
+"""The group of workers that train one model together, over XGBoost's communicator.
+
+A worker that is alone has a group too, so that no code asks whether there are others. Every operation must be
+called by all workers, in the same order; so must each constructor of a matrix and each round of boosting.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from xgboost import collective
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    type Json = bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None
+
+
+class Group(Protocol):
+    """All workers of the job; `hosts` has the name of each one's host, by rank."""
+
+    rank: int
+    hosts: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of workers."""
+
+    def gather(self, value: Json) -> list[Json]:
+        """Return every worker's value, by rank, to every worker; for small values."""
+
+    def broadcast(self, data: bytes) -> bytes:
+        """Return the first worker's bytes to every worker; what the others give is not looked at."""
+
+    def sum(self, array: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the sum of all workers' arrays, which have one shape, with the same bits to each."""
+
+    def leave(self) -> None:
+        """Part from the others, in peace. Not after an error: XGBoost would wait for the dead."""
+
+
+class Solo:
+    """The group of a worker that is alone on `host`."""
+
+    rank = 0
+    size = 1
+
+    def __init__(self, host: str) -> None:
+        self.hosts: tuple[str, ...] = (host,)
+
+    def gather(self, value: Json) -> list[Json]:
+        """Return the one value."""
+        return [value]
+
+    def broadcast(self, data: bytes) -> bytes:
+        """Return the bytes."""
+        return data
+
+    def sum(self, array: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the array."""
+        return array
+
+    def leave(self) -> None:
+        """There is nobody to part from."""
+
+
+class Joined:
+    """A group over XGBoost's communicator, which belongs to the thread that has joined it.
+
+    Args:
+        arguments: What `RabitTracker.worker_args` says, and this worker's `dmlc_task_id`, by whose text the
+            ranks are given.
+        host: The name of this worker's host.
+    """
+
+    def __init__(self, arguments: Mapping[str, str | int], host: str) -> None:
+        # The context finds NCCL. It must not be left by an exception, so it is no `with` block.
+        self._context = collective.CommunicatorContext(**arguments)
+        self._context.__enter__()
+        self.rank = collective.get_rank()
+        self._size = collective.get_world_size()
+        self.hosts = tuple(str(name) for name in self.gather(host))
+
+    @property
+    def size(self) -> int:
+        """The number of workers."""
+        return self._size
+
+    def gather(self, value: Json) -> list[Json]:
+        """Return every worker's value."""
+        data = np.frombuffer(json.dumps(value).encode(), np.uint8)
+        sizes = np.zeros(self._size, np.int64)
+        sizes[self.rank] = len(data)
+        sizes = collective.allreduce(sizes, collective.Op.SUM)
+        ends = np.cumsum(sizes)
+        joined = np.zeros(ends[-1], np.uint8)
+        joined[ends[self.rank] - len(data) : ends[self.rank]] = data
+        joined = collective.allreduce(joined, collective.Op.SUM)
+        parts = np.split(joined, ends[:-1])
+        return [json.loads(part.tobytes()) for part in parts]
+
+    def broadcast(self, data: bytes) -> bytes:
+        """Return the first worker's bytes.
+
+        `collective.broadcast` would unpickle what comes from the network: this takes it as it is.
+        """
+        first = self.rank == 0
+        size = collective.allreduce(np.array([len(data) if first else 0], np.int64), collective.Op.SUM)
+        own = np.frombuffer(data, np.uint8) if first else np.zeros(size[0], np.uint8)
+        return bytes(collective.allreduce(own, collective.Op.SUM).tobytes())
+
+    def sum(self, array: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the sum of all workers' arrays."""
+        return collective.allreduce(array, collective.Op.SUM)
+
+    def leave(self) -> None:
+        """Part from the others."""
+        self._context.__exit__()

@@ -1,0 +1,95 @@
+"""Groups: the queries of a ranking job, each a run of neighbouring rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from smxgb.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from smxgb.batch import Batch, FloatArray, GroupArray
+
+    type Sizes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The groups of a channel in the order of its rows: how many rows each has, and its weight if it has one.
+
+    XGBoost weighs whole groups, not their rows.
+    """
+
+    sizes: Sizes
+    weights: FloatArray | None
+
+
+class Runs:
+    """Collects the groups of a channel while its batches go by; a group may go on in the next batch."""
+
+    def __init__(self) -> None:
+        self._ids: list[GroupArray] = []
+        self._sizes: list[Sizes] = []
+        self._lightest: list[FloatArray] = []
+        self._heaviest: list[FloatArray] = []
+
+    def watch(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """Yield `batches`, taking in the groups of their rows."""
+        for batch in batches:
+            if batch.group is not None and batch.rows:
+                self._take(batch.group, batch.weight)
+            yield batch
+
+    def _take(self, group: GroupArray, weight: FloatArray | None) -> None:
+        starts = _starts(group)
+        self._ids.append(group[starts])
+        self._sizes.append(np.diff(starts, append=len(group)))
+        if weight is not None:
+            self._lightest.append(np.minimum.reduceat(weight, starts))
+            self._heaviest.append(np.maximum.reduceat(weight, starts))
+
+    def groups(self, channel: str) -> Groups | None:
+        """Return the groups of the batches that went by, None if their rows have none.
+
+        Raises UserError if the rows of a group do not stand together, or do not weigh the same.
+        """
+        if not self._ids:
+            return None
+        ids = np.concatenate(self._ids)
+        starts = _starts(ids)
+        ids, sizes = ids[starts], np.add.reduceat(np.concatenate(self._sizes), starts)
+        _check_order(ids, sizes, channel)
+        if not self._lightest:
+            return Groups(sizes, None)
+        lightest = np.minimum.reduceat(np.concatenate(self._lightest), starts)
+        heaviest = np.maximum.reduceat(np.concatenate(self._heaviest), starts)
+        uneven = np.flatnonzero(lightest != heaviest)
+        if len(uneven):
+            first = uneven[0]
+            raise UserError(
+                f"channel {channel}: the rows of group {ids[first]} have weights from {lightest[first]:g} to "
+                f"{heaviest[first]:g}. XGBoost weighs whole groups: give all rows of a group the same weight."
+            )
+        return Groups(sizes, lightest)
+
+
+def _starts(ids: GroupArray) -> npt.NDArray[np.intp]:
+    """Return where runs of one value begin."""
+    return np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1))
+
+
+def _check_order(ids: GroupArray, sizes: Sizes, channel: str) -> None:
+    order = np.argsort(ids, kind="stable")
+    again = order[1:][ids[order][1:] == ids[order][:-1]]
+    if len(again):
+        run = int(again.min())
+        raise UserError(
+            f"channel {channel}, row {int(sizes[:run].sum())} counted from 0: group {ids[run]} begins a "
+            "second time. XGBoost needs the rows of a group side by side: sort the rows by the group column."
+        )

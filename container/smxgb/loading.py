@@ -1,0 +1,131 @@
+"""Loading: this worker's share of each channel, read once and ready to be read again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from smxgb.agreement import agree_on_channels, agree_on_rows, agree_on_schema, together
+from smxgb.batch import Dense
+from smxgb.errors import Mistakes
+from smxgb.progress import log
+from smxgb.readers import open_reader
+from smxgb.readers.rows import shown_file
+from smxgb.shares import share
+from smxgb.store import Stored, Summary, keep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from smxgb.batch import FloatArray, Role, Schema
+    from smxgb.channels import Channel
+    from smxgb.group import Group
+    from smxgb.job import Job
+    from smxgb.readers import Reader
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The rows of each channel, ready to be read again and again, and the features they have in common.
+
+    `channels` are this worker's rows, `summaries` those of each worker, by rank.
+    """
+
+    schema: Schema
+    channels: Mapping[str, Stored]
+    summaries: list[dict[str, Summary]]
+
+    @property
+    def all_rows(self) -> Mapping[str, Summary]:
+        """The summary of all workers' rows of each channel."""
+        return together(self.summaries)
+
+
+def load(job: Job, threads: int, group: Group, scratch: Path) -> Loaded:
+    """Read this worker's share of all channels.
+
+    Raises UserError with what is wrong with the files of this worker, or between those of all workers.
+    """
+    shares: list[Channel] = []
+    for channel in agree_on_channels(job.channels, group):
+        mine = share(channel, group, whole=job.data.group is not None)
+        if group.size > 1:
+            log(mine.note)
+        shares.append(mine.channel)
+    schema, reader = _agreed_schema(job, shares[0], threads, group)
+    mistakes = Mistakes()
+    stored: dict[str, Stored] = {}
+    for channel in shares:
+        with mistakes.collect():
+            if not channel.files:
+                stored[channel.name] = Stored(Summary(), lambda: iter(()))
+                continue
+            if channel.name != "train" or reader is None:
+                reader = open_reader(channel, job.data, threads=threads, like=schema)
+            stored[channel.name] = keep(reader, schema, scratch, channel.name)
+    mistakes.raise_any()
+    summaries = agree_on_rows({name: kept.summary for name, kept in stored.items()}, group)
+    loaded = Loaded(schema, _with_empty_batches(stored, schema, summaries), summaries)
+    _tell(loaded, group)
+    return loaded
+
+
+def _agreed_schema(job: Job, train: Channel, threads: int, group: Group) -> tuple[Schema, Reader | None]:
+    """Return the schema of all workers, and the reader of this worker's files if it has the same."""
+    mistakes = Mistakes()
+    reader = own = None
+    source = ""
+    if train.files:
+        source = shown_file(train, train.files[0])
+        with mistakes.collect():
+            reader = open_reader(train, job.data, threads=threads, like=None)
+            own = reader.schema()
+    schema = agree_on_schema(own, source, mistakes, group)
+    return schema, reader if own and own.layout == schema.layout else None
+
+
+def _with_empty_batches(
+    stored: Mapping[str, Stored], schema: Schema, summaries: list[dict[str, Summary]]
+) -> dict[str, Stored]:
+    """Give a channel that has no rows here, but on another worker, one empty batch of the same columns."""
+    rows = together(summaries)
+    filled = {}
+    for name, kept in stored.items():
+        if kept.rows:
+            filled[name] = kept
+            continue
+        roles = {role for role, _ in schema.layout.roles} if schema.layout else set()
+        if rows[name].weights is None:
+            roles.discard("weight")
+        filled[name] = Stored(kept.summary, partial(_one_empty_batch, schema, roles))
+    return filled
+
+
+def _one_empty_batch(schema: Schema, roles: set[Role]) -> Iterator[Dense]:
+    def of(role: Role) -> FloatArray | None:
+        return np.zeros(0, np.float32) if role in roles else None
+
+    features = pa.table({name: pa.array([], pa.float32()) for name in schema.names})
+    group = np.zeros(0, np.int64) if "group" in roles else None
+    yield Dense(features, of("label"), of("weight"), group, of("lower"), of("upper"))
+
+
+def _tell(loaded: Loaded, group: Group) -> None:
+    """Log how many rows there are, of each host and all together."""
+    for name, rows in loaded.all_rows.items():
+        if group.rank == 0:
+            if group.size > 1:
+                parts = [
+                    f"{host} {of_worker[name].rows:,}"
+                    for host, of_worker in zip(group.hosts, loaded.summaries, strict=True)
+                ]
+                log(f"Rows of {name}: {', '.join(parts)}; together {rows.rows:,}.")
+            columns = f" and {len(loaded.schema.names)} columns" if name == "train" else ""
+            log(f"{name.capitalize()} matrix has {rows.rows} rows{columns}")
+            if rows.dropped:
+                log(f"Channel {name}: {rows.dropped} rows without a valid label were dropped.")

@@ -1,0 +1,129 @@
+"""Shares: which files, or parts of files, each worker reads, so that each row is read by one of them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+from smxgb.channels import DataFile
+from smxgb.progress import readable_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from smxgb.channels import Channel
+    from smxgb.group import Group
+
+SAMPLED_FILES = 20
+SAMPLED_BYTES = 65_536
+"""Equal lists of names and sizes are believed to be equal files if so many bytes at both ends of so many
+files agree."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What this worker reads of a channel, and the line of the log that says why."""
+
+    channel: Channel
+    note: str
+
+
+def share(channel: Channel, group: Group, *, whole: bool) -> Share:
+    """Return this worker's share of a channel, whose files are those that its host holds.
+
+    Workers that hold the same files, whatever the channel's configuration says of them, split them. `whole`
+    says that no file may be cut, since rows that belong together stand in one.
+    """
+    holders = _holders(channel, group)
+    files = split(channel, holders.index(group.rank), len(holders), whole=whole)
+    note = f"Channel {channel.name}: this worker reads {_shown(channel.files, files)}"
+    if len(holders) > 1:
+        names = ", ".join(dict.fromkeys(group.hosts[rank] for rank in holders))
+        note += f"; its {len(holders)} workers split the same files, which they all hold: {names}"
+    elif group.size > 1 and channel.distribution == "FullyReplicated" and files:
+        note += "; no other worker holds the same files, although the channel is FullyReplicated"
+    return Share(replace(channel, files=files), f"{note}.")
+
+
+def split(channel: Channel, index: int, workers: int, *, whole: bool = False) -> tuple[DataFile, ...]:
+    """Return the files that worker `index` of so many with the same files reads, balanced by bytes.
+
+    With fewer files than workers, the bytes of all files are dealt out evenly; a file's part holds the
+    records, or row groups, that begin in it.
+    """
+    if len(channel.files) >= workers or whole or not _can_be_cut(channel):
+        return _dealt(channel.files, index, workers)
+    total = channel.size
+    begin, end = total * index // workers, total * (index + 1) // workers
+    parts = []
+    for file in channel.files:
+        first, last = max(begin, 0), min(end, file.size)
+        if first < last:
+            parts.append(DataFile(file.path, last - first, first, is_part=last - first < file.size))
+        begin, end = begin - file.size, end - file.size
+    return tuple(parts)
+
+
+def _dealt(files: Sequence[DataFile], index: int, workers: int) -> tuple[DataFile, ...]:
+    """Deal out whole files, the largest first, each to the worker with the fewest bytes so far."""
+    loads = [0] * workers
+    mine = set()
+    for number in sorted(range(len(files)), key=lambda number: -files[number].size):
+        worker = loads.index(min(loads))
+        loads[worker] += files[number].size
+        if worker == index:
+            mine.add(number)
+    return tuple(file for number, file in enumerate(files) if number in mine)
+
+
+def _can_be_cut(channel: Channel) -> bool:
+    """Return whether a record's begin can be found from any byte: a quoted field may hold a line end."""
+    if channel.content_type == "parquet":
+        return True
+    for file in channel.files:
+        with file.path.open("rb") as stream:
+            if b'"' in stream.read(SAMPLED_BYTES):
+                return False
+    return channel.content_type == "csv"
+
+
+def _holders(channel: Channel, group: Group) -> list[int]:
+    """Return the ranks of the workers that hold the same files as this one, itself among them."""
+    lists = cast("list[str]", group.gather(_list_digest(channel)))
+    mine = lists[group.rank]
+    has_twin = bool(channel.files) and lists.count(mine) > 1
+    samples = group.gather(_sample_digest(channel) if has_twin else None)
+    if not has_twin:
+        return [group.rank]
+    key = mine, samples[group.rank]
+    return [rank for rank, found in enumerate(zip(lists, samples, strict=True)) if found == key]
+
+
+def _list_digest(channel: Channel) -> str:
+    digest = hashlib.sha256()
+    for file in channel.files:
+        digest.update(
+            f"{file.path.relative_to(channel.folder)}\0{file.size}\0".encode(errors="surrogateescape")
+        )
+    return digest.hexdigest()
+
+
+def _sample_digest(channel: Channel) -> str:
+    """Return a digest of both ends of a few files, spread over the list."""
+    files = channel.files
+    step = -(-len(files) // SAMPLED_FILES)
+    digest = hashlib.sha256()
+    for file in files[::step]:
+        with file.path.open("rb") as stream:
+            digest.update(stream.read(SAMPLED_BYTES))
+            stream.seek(max(0, file.size - SAMPLED_BYTES))
+            digest.update(stream.read(SAMPLED_BYTES))
+    return digest.hexdigest()
+
+
+def _shown(held: Sequence[DataFile], mine: Sequence[DataFile]) -> str:
+    size = readable_bytes(sum(file.size for file in mine))
+    if any(file.is_part for file in mine):
+        return f"parts of {len(mine)} of {len(held)} files, {size}"
+    return f"{len(mine):,} of {len(held):,} files, {size}"

@@ -1,0 +1,251 @@
+"""Bad values and labels, each a whole job: what SageMaker then shows as the reason of the failure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.mistakes import COLUMNS, NAMED, Mistake, assert_fails, parquet, table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+CELLS = {
+    "a word in a cell": Mistake(
+        "UserError: train/data.csv, line 2, column 1: 'old' is not a number. A missing value is an "
+        "empty cell, NA, NaN, null, None or N/A; encode other text as numbers, or leave its column "
+        "out with drop_columns.",
+        train=b"1,2,3\n0,old,4\n1,2,5\n",
+    ),
+    "words in a cell of a named column": Mistake(
+        "UserError: 2 mistakes. 1. train/data.csv, line 6, column 1 ('age'): 'red' is not a number "
+        "(so too line 7). A missing value is an empty cell, NA, NaN, null, None or N/A; encode "
+        "other text as numbers, or leave its column out with drop_columns.",
+        train=NAMED + b"1,red,3\n0,green,4\n1,2,blue\n",
+    ),
+    "a vector in a cell": Mistake(
+        "UserError: train/data.csv, line 2, column 1: '(262144,[4660],[1.0])' is not a number. A "
+        "missing value is an empty cell, NA, NaN, null, None or N/A; encode other text as numbers, "
+        "or leave its column out with drop_columns.",
+        train=b'1,2,3\n0,"(262144,[4660],[1.0])",4\n',
+    ),
+    "a short record": Mistake(
+        "UserError: train/data.csv, line 2: the record has 2 values, the file's first one has 3. "
+        "Every record needs as many values as the first.",
+        train=b"1,2,3\n0,2\n1,2,5\n",
+    ),
+    "a long record": Mistake(
+        "UserError: train/data.csv, line 3: the record has 4 values, the file's first one has 3. "
+        "Every record needs as many values as the first.",
+        train=b"1,2,3\n0,2,4\n1,2,5,6\n",
+    ),
+    "an empty label": Mistake(
+        "UserError: train/data.csv, line 2, column 0: '' is not a label: a finite number is needed."
+        " Mend these rows, leave them out with invalid_label=drop, or name another column with "
+        "label_column.",
+        train=b"1,2,3\n,2,4\n1,2,5\n",
+    ),
+    "a label that is a word": Mistake(
+        "UserError: train/data.csv, line 1, column 0: 'yes' is not a label: a finite number is "
+        "needed (so too line 2). Mend these rows, leave them out with invalid_label=drop, or name "
+        "another column with label_column.",
+        train=b"yes,2,3\nno,2,4\n",
+    ),
+    "infinite values": Mistake(
+        "UserError: train/data.csv, line 2, column 1: 'inf' is infinite, or beyond a 32-bit float "
+        "(3.4e38) (so too line 3). Mend the values, or let them count as missing with "
+        "infinity=missing.",
+        train=b"1,2,3\n0,inf,4\n1,-inf,5\n",
+    ),
+    "a number beyond 32 bits": Mistake(
+        "UserError: train/data.csv, line 2, column 1: '1e400' is infinite, or beyond a 32-bit float"
+        " (3.4e38). Mend the values, or let them count as missing with infinity=missing.",
+        train=b"1,2,3\n0,1e400,4\n",
+    ),
+    "a negative weight": Mistake(
+        "UserError: train/data.csv, line 2, column 1: '-1' is not a weight: a finite number, 0 or "
+        "more, is needed. Mend these rows.",
+        {"csv_weights": 1},
+        b"1,2,3\n0,-1,4\n",
+    ),
+    "an empty weight": Mistake(
+        "UserError: train/data.csv, line 3, column 1 ('w'): '' is not a weight: a finite number, 0 "
+        "or more, is needed. Mend these rows.",
+        {"weight_column": "w"},
+        b"y,w,x\n1,1,3\n0,,4\n",
+    ),
+    "half a group": Mistake(
+        "UserError: train/data.csv, line 2, column 1: '1.5' is not a group: an integer is needed. "
+        "Number the groups.",
+        {"objective": "rank:ndcg", "group_column": 1},
+        b"1,1,3\n0,1.5,4\n",
+    ),
+    "groups in pieces": Mistake(
+        "UserError: channel train, row 2 counted from 0: group 1 begins a second time. XGBoost "
+        "needs the rows of a group side by side: sort the rows by the group column.",
+        {"objective": "rank:ndcg", "group_column": 1},
+        b"1,1,3\n0,2,4\n1,1,5\n",
+    ),
+    "weights within a group": Mistake(
+        "UserError: channel train: the rows of group 1 have weights from 3 to 4. XGBoost weighs "
+        "whole groups: give all rows of a group the same weight.",
+        {"objective": "rank:ndcg", "group_column": 1, "weight_column": 2},
+        b"1,1,3,0\n0,1,4,0\n",
+    ),
+    "an empty bound": Mistake(
+        "UserError: train/data.csv, line 2, column 1: '' is not an upper bound: a number above 0 "
+        "and not below the lower bound, or inf, is needed. Mend these rows.",
+        {"objective": "survival:aft", "label_lower_column": 0, "label_upper_column": 1},
+        b"1,2,3\n2,,4\n",
+    ),
+    "bounds the wrong way round": Mistake(
+        "UserError: train/data.csv, line 2, column 1: '4' is not an upper bound: a number above 0 "
+        "and not below the lower bound, or inf, is needed. Mend these rows.",
+        {"objective": "survival:aft", "label_lower_column": 0, "label_upper_column": 1},
+        b"1,2,3\n5,4,4\n",
+    ),
+    "every row dropped": Mistake(
+        "UserError: channel train: all 2 rows were left out, for none has a number as its label "
+        "(invalid_label=drop): check label_column.",
+        {"invalid_label": "drop"},
+        b",2,3\n,2,4\n",
+    ),
+    "a label that is missing in Parquet": Mistake(
+        "UserError: train/0.parquet, row 1, column 0 ('label'): None is not a label: a finite "
+        "number is needed. Mend these rows, leave them out with invalid_label=drop, or name another"
+        " column with label_column.",
+        train=parquet(table(COLUMNS, label=[1.0, None])),
+    ),
+    "an infinite value in Parquet": Mistake(
+        "UserError: train/0.parquet, row 1, column 2 ('b'): inf is infinite, or beyond a 32-bit "
+        "float (3.4e38). Mend the values, or let them count as missing with infinity=missing.",
+        train=parquet(table(COLUMNS, b=[3.0, float("inf")])),
+    ),
+    "bad cells in both channels": Mistake(
+        "UserError: 2 mistakes. 1. train/data.csv, line 2, column 1: 'old' is not a number. A "
+        "missing value is an empty cell, NA, NaN, null, None or N/A; encode other text as numbers, "
+        "or leave its column out with drop_columns.",
+        train=b"1,2,3\n0,old,4\n",
+        validation=b"1,2,3\nx,2,3\n",
+    ),
+}
+
+LABELS = {
+    "1 and 2 for a binary objective": Mistake(
+        "UserError: channel train has the labels 1, 2, but for objective=binary:logistic a label is"
+        " a number from 0 to 1: recode the labels, or choose another objective.",
+        {"objective": "binary:logistic"},
+        b"1,2\n2,3\n",
+    ),
+    "-1 and 1 for hinge": Mistake(
+        "UserError: channel train has the labels -1, 1, but for objective=binary:hinge a label is 0"
+        " or 1: recode the labels, or choose another objective.",
+        {"objective": "binary:hinge"},
+        b"-1,2\n1,3\n",
+    ),
+    "a class below 0": Mistake(
+        "UserError: channel train has the labels -1, 1, but for objective=multi:softmax a label is "
+        "a whole number from 0 to num_class - 1: recode the labels, or choose another objective.",
+        {"objective": "multi:softmax", "num_class": 3},
+        b"-1,2\n1,3\n",
+    ),
+    "half a class": Mistake(
+        "UserError: channel train has the labels 0, 1.5, but for objective=multi:softprob a label "
+        "is a whole number from 0 to num_class - 1: recode the labels, or choose another objective.",
+        {"objective": "multi:softprob"},
+        b"0,2\n1.5,3\n",
+    ),
+    "bounds and no label for rmse": Mistake(
+        "UserError: eval_metric: metric rmse needs labels, and survival:aft has bounds: use "
+        "aft-nloglik or interval-regression-accuracy.",
+        {
+            "objective": "survival:aft",
+            "eval_metric": "rmse",
+            "label_lower_column": 0,
+            "label_upper_column": 1,
+        },
+        b"1,2,3\n2,4,4\n",
+    ),
+    "a class too many": Mistake(
+        "UserError: channel train has the label 2, but num_class=2 allows 0 to 1: set num_class=3, "
+        "or leave it out to have the classes counted.",
+        {"objective": "multi:softmax", "num_class": 2},
+        b"0,2\n1,3\n2,3\n",
+    ),
+    "a class too many in validation": Mistake(
+        "UserError: channel validation has the label 3, but num_class=2 allows 0 to 1: set "
+        "num_class=4, or leave it out to have the classes counted.",
+        {"objective": "multi:softmax", "num_class": 2},
+        b"0,2\n1,3\n",
+        validation=b"0,2\n3,3\n",
+    ),
+    "numbers that are no classes": Mistake(
+        "UserError: channel train has the label 123456792, which makes 123,456,793 classes of 2 "
+        "rows: number the classes 0, 1, 2 and so on.",
+        {"objective": "multi:softmax"},
+        b"0,2\n123456789,3\n",
+    ),
+    "a negative count": Mistake(
+        "UserError: channel train has the labels -1, 0, but for objective=count:poisson a label is "
+        "a number >= 0: recode the labels, or choose another objective.",
+        {"objective": "count:poisson"},
+        b"0,2\n-1,3\n",
+    ),
+    "0 for gamma": Mistake(
+        "UserError: channel train has the labels 0, 1, but for objective=reg:gamma a label is a "
+        "number > 0: recode the labels, or choose another objective.",
+        {"objective": "reg:gamma"},
+        b"0,2\n1,3\n",
+    ),
+    "below 0 for tweedie": Mistake(
+        "UserError: channel train has the labels -0.5, 1, but for objective=reg:tweedie a label is "
+        "a number >= 0: recode the labels, or choose another objective.",
+        {"objective": "reg:tweedie"},
+        b"-0.5,2\n1,3\n",
+    ),
+    "-1 for the logarithmic error": Mistake(
+        "UserError: channel train has the labels -1, 1, but for objective=reg:squaredlogerror a "
+        "label is a number > -1: recode the labels, or choose another objective.",
+        {"objective": "reg:squaredlogerror"},
+        b"-1,2\n1,3\n",
+    ),
+    "2 for a probability": Mistake(
+        "UserError: channel train has the labels 1, 2, but for objective=reg:logistic a label is a "
+        "number from 0 to 1: recode the labels, or choose another objective.",
+        {"objective": "reg:logistic"},
+        b"2,2\n1,3\n",
+    ),
+    "a label beyond 1 for auc": Mistake(
+        "UserError: channel train has the labels 1, 2, but for metric auc a label is a number from "
+        "0 to 1: recode the labels, or set eval_metric to others.",
+        {"eval_metric": "auc"},
+        b"2,2\n1,3\n",
+    ),
+    "half a class for accuracy": Mistake(
+        "UserError: channel train has the labels 0.5, 1, but for metric accuracy a label is 0 or 1:"
+        " recode the labels, or set eval_metric to others.",
+        {"objective": "binary:logistic", "eval_metric": "accuracy"},
+        b"0.5,2\n1,3\n",
+    ),
+    "a grade for map": Mistake(
+        "UserError: channel train has the labels 1, 2, but for objective=rank:map a label is 0 or "
+        "1: recode the labels, or choose another objective.",
+        {"objective": "rank:map", "group_column": 1},
+        b"2,1,3\n1,1,4\n",
+    ),
+    "a grade too high": Mistake(
+        "UserError: channel train has the labels 1, 40, but for objective=rank:ndcg a label is a "
+        "grade, a whole number from 0 to 31 (any, with ndcg_exp_gain=false): recode the labels, or "
+        "choose another objective.",
+        {"objective": "rank:ndcg", "group_column": 1},
+        b"40,1,3\n1,1,4\n",
+    ),
+}
+
+TABLE = {**CELLS, **LABELS}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_bad_value_ends_the_job_with_one_plain_sentence(name: str, tmp_path: Path) -> None:
+    assert_fails(TABLE[name], tmp_path)

@@ -1,0 +1,90 @@
+"""Bad channels, each a whole job: what SageMaker then shows as the reason of the failure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.mistakes import COLUMNS, ROWS, Mistake, assert_fails, table
+from tests.opt_ml import Source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def typed(content_type: str | None, **settings: object) -> Source:
+    return Source({"data.csv": ROWS}, content_type, settings)
+
+
+TABLE = {
+    "no channel": Mistake(
+        "UserError: there is no input channel: give the job a channel named 'train'.", train=None
+    ),
+    "a channel of another name": Mistake(
+        "UserError: there is no channel 'train', only 'trian': rename 'trian' to 'train'.",
+        train=None,
+        others={"trian": ROWS},
+    ),
+    "only a test channel": Mistake(
+        "UserError: there is no channel 'train', only 'test': name the channel with the training "
+        "data 'train'.",
+        train=None,
+        others={"test": ROWS},
+    ),
+    "the same channel twice": Mistake(
+        "UserError: channels 'train' and 'training' mean the same: keep one of them.",
+        others={"training": ROWS},
+    ),
+    "a content type that is none": Mistake(
+        "UserError: channel 'train': content type 'text/cvs' is not one of csv, text/csv, parquet, "
+        "application/x-parquet, libsvm, text/libsvm, text/x-libsvm, recordio-protobuf, "
+        "application/x-recordio-protobuf. Did you mean 'text/csv'?",
+        train=typed("text/cvs"),
+    ),
+    "more than one label": Mistake(
+        "UserError: channel 'train': content type 'text/csv; label_size=2': label_size must be 1, "
+        "since a row has one label.",
+        train=typed("text/csv; label_size=2"),
+    ),
+    "an input mode that is none": Mistake(
+        "UserError: channel 'train': TrainingInputMode='Fast' is not one of File, FastFile, Pipe.",
+        train=typed("text/csv", TrainingInputMode="Fast"),
+    ),
+    "wrapped records": Mistake(
+        "UserError: channel 'train': RecordWrapperType='RecordIO' is not supported: leave it out, "
+        "or set it to None.",
+        train=typed("text/csv", RecordWrapperType="RecordIO"),
+    ),
+    "a channel that is a text": Mistake(
+        "UserError: inputdataconfig.json: channel 'train' is \"text/csv\": it must be an object, as "
+        '{"ContentType": "text/csv"}, or {}.',
+        inputdataconfig={"train": "text/csv"},
+    ),
+    "a channel without a folder": Mistake(
+        "UserError: channel 'validation': its folder /opt/ml/input/data/validation does not exist: "
+        "check the channel's S3 address, or, in plain Docker, what is mounted at /opt/ml.",
+        inputdataconfig={"train": {}, "validation": {}},
+    ),
+    "nothing but markers": Mistake(
+        "UserError: channel 'train' holds only .x.crc, _SUCCESS (empty), a.csv (empty), which are "
+        "no data: check the channel's S3 address and that its files have rows.",
+        train=Source({"_SUCCESS": b"", ".x.crc": b"1", "a.csv": b""}, "text/csv"),
+    ),
+    "two types in one channel": Mistake(
+        "UserError: channel 'train' holds csv (a.csv) and parquet (b.parquet): a channel's files "
+        "must all be of one type.",
+        train=Source({"a.csv": ROWS, "b.parquet": table(COLUMNS)}, None),
+    ),
+    "two bad channels": Mistake(
+        "UserError: 2 mistakes. 1. channel 'train': content type 'cvs' is not one of csv, text/csv,"
+        " parquet, application/x-parquet, libsvm, text/libsvm, text/x-libsvm, recordio-protobuf, "
+        "application/x-recordio-protobuf. Did you mean 'csv'?",
+        train=typed("cvs"),
+        validation=typed("text/csv", TrainingInputMode="Pipe"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_bad_channel_ends_the_job_with_one_plain_sentence(name: str, tmp_path: Path) -> None:
+    assert_fails(TABLE[name], tmp_path)

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import xgboost as xgb
+
+from smxgb.batch import Dense, Schema
+from smxgb.errors import UserError
+from smxgb.groups import Groups, Runs
+from smxgb.matrix import build_matrix
+from smxgb.store import Stored, Summary
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from smxgb.plan import MatrixKind
+
+
+def batches(group: list[int], weight: list[float] | None = None, cut: int = 3) -> list[Dense]:
+    """Return rows in two batches."""
+    made = []
+    for part in (slice(0, cut), slice(cut, None)):
+        ids = np.array(group[part], np.int64)
+        generator = np.random.default_rng(len(ids))
+        made.append(
+            Dense(
+                pa.table({"a": generator.random(len(ids), np.float32)}),
+                generator.integers(0, 2, len(ids)).astype(np.float32),
+                weight=None if weight is None else np.array(weight[part], np.float32),
+                group=ids,
+            )
+        )
+    return made
+
+
+def found(group: list[int], weight: list[float] | None = None) -> Groups | None:
+    runs = Runs()
+    for _ in runs.watch(iter(batches(group, weight))):
+        pass
+    return runs.groups("train")
+
+
+def test_a_group_may_go_on_in_the_next_batch() -> None:
+    groups = found([9, 9, 4, 4, 4, 7])
+    assert groups is not None
+    assert groups.sizes.tolist() == [2, 3, 1]
+    assert groups.weights is None
+
+
+def test_a_group_has_the_weight_of_its_rows() -> None:
+    groups = found([9, 9, 4, 4, 4, 7], [1, 1, 2, 2, 2, 0.5])
+    assert groups is not None
+    assert groups.weights is not None
+    assert groups.weights.tolist() == [1, 2, 0.5]
+
+
+def test_rows_without_groups_have_none() -> None:
+    assert Runs().groups("train") is None
+
+
+def test_a_group_that_begins_twice_is_refused_with_its_row() -> None:
+    with pytest.raises(UserError) as caught:
+        found([9, 9, 4, 4, 9, 7])
+    assert caught.value.mistakes[0].startswith("channel train, row 4 counted from 0: group 9 begins a second")
+
+
+def test_rows_of_a_group_that_weigh_differently_are_refused() -> None:
+    with pytest.raises(UserError, match="the rows of group 4 have weights from 1 to 3"):
+        found([9, 9, 4, 4, 4, 7], [1, 1, 1, 3, 2, 1])
+
+
+@pytest.mark.parametrize("kind", ["quantile", "iterated", "whole"])
+@pytest.mark.parametrize("weight", [None, [1.0, 1, 2, 2, 2, 0.5]])
+def test_a_matrix_has_the_groups_that_xgboost_makes_of_all_rows_at_once(
+    kind: MatrixKind, weight: list[float] | None, tmp_path: Path
+) -> None:
+    group = [1, 1, 2, 2, 2, 3]
+    rows = batches(group, weight)
+    stored = Stored(Summary(rows=6), lambda: iter(rows), found(group, weight))
+    matrix = build_matrix(
+        stored, Schema(("a",), invented=False), kind, threads=1, max_bin=None, cache=tmp_path / "c"
+    )
+    table = pa.concat_tables([batch.features for batch in rows])
+    label = np.concatenate([batch.label for batch in rows if batch.label is not None])
+    plain = xgb.DMatrix(table, label, qid=group, weight=weight and [1.0, 2, 0.5])
+    assert matrix.get_group().tolist() == plain.get_group().tolist()
+    assert matrix.get_weight().tolist() == plain.get_weight().tolist()
