@@ -3,8 +3,8 @@
 python -m venv sdk && sdk/bin/pip install "sagemaker[local]<3"
 sdk/bin/python examples/local_mode.py --image smxgb:cpu --data FOLDER --output FOLDER
 
-Needs docker-compose, or Docker's compose plugin. The data folder has train/ and validation/ with CSV files whose
-first column is the label; scripts/quickstart makes such a folder in build/quickstart/input/data.
+Needs docker-compose, or Docker's compose plugin. The data folder has train/ and validation/ with CSV files
+whose first column is the label; scripts/quickstart makes such a folder in build/quickstart/input/data.
 """
 
 import argparse
