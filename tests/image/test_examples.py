@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -167,6 +168,20 @@ def test_the_announced_settings_without_a_gpu_are_refused_in_one_sentence(
     (outcome,) = platform.run(request)
     assert outcome.code == 2, outcome.log
     assert "GPU" in str(outcome.failure)
+
+
+def test_the_benchmark_starts_its_grid_and_prints_its_table(cloud: Cloud, tmp_path: Path) -> None:
+    program = [Path(sys.executable), REPOSITORY / "examples/benchmark/benchmark.py"]
+    places = ["--image", image("cpu"), "--role", ROLE, "--data", "s3://data/b", "--output", "s3://data/o"]
+    before = cloud.jobs()
+    said = cloud.run(*program, "launch", tmp_path / "jobs.json", *places)
+    started = cloud.jobs() - before
+    assert f"{len(started)} jobs run" in said
+    assert len(started) == 14
+    table = cloud.run(*program, "show", tmp_path / "jobs.json").splitlines()
+    assert table[0].startswith("| mode | instance | count | status | training s | billed s | cost USD |")
+    assert len(table) == 2 + len(started)
+    assert "| all GPUs | ml.p3.8xlarge | 2 | Completed |" in table[-1]
 
 
 def run_locally(folder: Path, sdk: str, example: str, *options: str | Path) -> str:
