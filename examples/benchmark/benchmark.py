@@ -5,8 +5,8 @@
 .venv/bin/python examples/benchmark/benchmark.py show JOBS.json
 
 `launch` starts all jobs of grid.toml and notes them in JOBS.json; AWS runs them side by side, as far as the
-account's quotas allow, and bills them. `show` prints what is known of them so far. Below the prefix are train/
-and validation/ with Parquet files; scripts/make_dataset makes such.
+account's quotas allow, and bills them. `show` prints what is known of them so far. Below the prefix are
+train/ and validation/ with Parquet files; scripts/make_dataset makes such.
 """
 
 from __future__ import annotations
