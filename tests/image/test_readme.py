@@ -35,12 +35,11 @@ class Reader:
 
     @property
     def environ(self) -> dict[str, str]:
-        """The environment of the newcomer's shell; pip takes the versions that the lock file has."""
+        """The environment of the newcomer's shell."""
         programs = self.clone.parent / "bin"
         return {
             **self.aws.environ(self.clone.parent),
             "PATH": f"{programs}:{os.environ['PATH']}",
-            "PIP_CONSTRAINT": str(self.clone.parent / "constraints.txt"),
             "SAGEMAKER_SUPPRESS_V2_WARNING": "1",
             "SAGEMAKER_VALIDATE_ROLE": "false",
         }
@@ -66,10 +65,13 @@ class Reader:
             sdk = next((sdk for line, sdk in SDK_OF.items() if line in text), None)
             python = python_of(sdk) if sdk else self.clone / ".venv/bin/python"
             command = [python, "-c", text]
+        # The SDK that the README installs has the versions of its lock file here: no surprises.
+        pins = str(self.clone.parent / "constraints.txt")
+        locked = {"PIP_CONSTRAINT": pins} if "sagemaker[local]" in text else {}
         done = subprocess.run(
             command,
             cwd=self.clone,
-            env=self.environ,
+            env=self.environ | locked,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
