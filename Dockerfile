@@ -30,7 +30,7 @@ RUN pip install --no-deps --no-build-isolation --no-index --prefix /package /sou
 
 # The dependencies less what training never reads, with bytecode for what it does.
 FROM build AS dependencies
-COPY image/slim image/compile image/leave_out.txt /image/
+COPY image/slim image/compile image/leave_out*.txt /image/
 RUN pip uninstall --yes --quiet setuptools wheel \
     && find /opt/smxgb -name __pycache__ -exec rm -rf {} + \
     && /image/slim \

@@ -61,7 +61,7 @@ class Mistake:
 
 
 def assert_fails(mistake: Mistake, base: Path) -> None:
-    """Run the job: it must end with the row's exit code and words, and leave no model."""
+    """Run the job: it must end with the row's exit code and words, and leave neither model nor report."""
     mistake.write(base)
     done = run_train(base, environment={"NVIDIA_VISIBLE_DEVICES": "none"}, prefix=as_any_user())
     assert done.failure is not None, done.log
@@ -70,6 +70,7 @@ def assert_fails(mistake: Mistake, base: Path) -> None:
     assert said == mistake.says, said
     assert done.code == mistake.code
     assert not done.models
+    assert not done.output_data
     assert len(done.failure.encode()) < LIMIT
     assert first in done.log.splitlines()
 

@@ -6,12 +6,10 @@ import argparse
 import json
 import os
 import sys
-import traceback
 from pathlib import Path
 
-from smxgb.environment import process_environ
-from smxgb.errors import JobError, as_job_error
-from smxgb.progress import Link, die_with_parent, log, log_error, warnings_as_lines
+from smxgb.environment import Paths, process_environ
+from smxgb.progress import Link, die_with_parent, failure_of, log, log_error, warnings_as_lines
 from smxgb.supervisor import supervise
 from smxgb.terminal import is_watched, round_bar, write_over_bar
 
@@ -73,15 +71,21 @@ def _check(hyperparameters: Path | None, channels: dict[str, Path]) -> int:
     """Rehearse a job up to one batch of each channel; return 0, or 2 if something is wrong."""
     warnings_as_lines()
     _keep_out(KEPT_OUT)
-    from smxgb.job import Places, load_job  # noqa: PLC0415 - after the packages that are kept out
+    from smxgb.job import Places, load_job, read_settings  # noqa: PLC0415 - after the packages that are kept out
     from smxgb.rehearsal import rehearse  # noqa: PLC0415
 
+    places, paths = Places(hyperparameters, channels or None), Paths.from_environ(process_environ())
     try:
-        rehearse(load_job(process_environ(), Places(hyperparameters, channels or None)))
-    except JobError as error:
-        for line in error.lines():
+        if hyperparameters and not channels and not paths.data.exists():
+            read_settings(paths, places)
+            log("The settings alone show no mistake. Give --train FOLDER to have the data checked too.")
+        else:
+            rehearse(load_job(process_environ(), places))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it gets reported
+        failure = failure_of(error)
+        for line in failure.lines():
             log_error(line)
-        return error.exit_code
+        return failure.exit_code
     return 0
 
 
@@ -115,10 +119,8 @@ def _work(fd: int, beat: float | None) -> None:
         from smxgb.trainers import train as start_training  # noqa: PLC0415
 
         start_training(load_job(process_environ()), link)
-    except BaseException as error:  # noqa: BLE001 - the one boundary: whatever it is, it gets reported
-        failure = as_job_error(error)
-        if not isinstance(error, JobError):
-            traceback.print_exc()
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it gets reported
+        failure = failure_of(error)
         link.failed(failure)
         code = failure.exit_code
     finally:

@@ -11,15 +11,14 @@ from dataclasses import asdict, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, cast
 
-from smxgb.batch import Layout
+from smxgb.batch import Layout, Schema
 from smxgb.errors import Mistakes, UserError
 from smxgb.readers.columns import aligned, schema_of
-from smxgb.store import Labels, Summary, no_rows
+from smxgb.store import Extent, Labels, Summary, no_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from smxgb.batch import Schema
     from smxgb.channels import Channel, Channels
     from smxgb.group import Group
 
@@ -82,15 +81,24 @@ def agree_on_schema(own: Schema | None, source: str, mistakes: Mistakes, group: 
     offers = cast(
         "list[dict[str, Any]]",
         group.gather(
-            {"layout": asdict(layout) if layout else None, "source": source, "mistakes": list(mistakes)}
+            {
+                "layout": asdict(layout) if layout else None,
+                "nameless": len(own.names) if own and not layout else None,
+                "source": source,
+                "mistakes": list(mistakes),
+            }
         ),
     )
     found = Mistakes()
     first: tuple[Layout, str] | None = None
+    # Sparse files tell their width when all rows are read, and records need no names.
+    nameless: dict[int, str] = {}
     for host, offer in zip(group.hosts, offers, strict=True):
         place = f"host {host}, " if group.size > 1 else ""
         for text in offer["mistakes"]:
             found.add(f"{place}{text}")
+        if offer["nameless"] is not None:
+            nameless.setdefault(offer["nameless"], f"{place}{offer['source']}")
         if offer["layout"] is None:
             continue
         layout = _layout(offer["layout"])
@@ -99,8 +107,15 @@ def agree_on_schema(own: Schema | None, source: str, mistakes: Mistakes, group: 
         else:
             with found.collect():
                 aligned(first[0], layout.columns, layout.width, f"{place}{offer['source']}", first[1])
+    if len(nameless) > 1:
+        found.add(
+            f"{' and '.join(f'{source} has {width}' for width, source in nameless.items())} features: all "
+            "files need the same (0 means sparse records)."
+        )
     with by_all():
         found.raise_any()
+        if nameless:
+            return Schema.unnamed(next(iter(nameless)))
         if first is None:
             raise UserError("the train channel holds no rows: check its S3 address.")
     return schema_of(first[0])
@@ -111,7 +126,7 @@ def agree_on_rows(own: Mapping[str, Summary], group: Group) -> list[dict[str, Su
 
     Raises UserError if a channel has no row at all, or has weights on some workers only.
     """
-    offers = group.gather({name: asdict(summary) for name, summary in own.items()})
+    offers = group.gather({name: _plain(summary) for name, summary in own.items()})
     by_rank = [
         {name: _summary(value) for name, value in cast("dict[str, Any]", offer).items()} for offer in offers
     ]
@@ -147,7 +162,13 @@ def _layout(value: Mapping[str, Any]) -> Layout:
         value["width"],
         tuple(value["features"]),
         tuple((role, position) for role, position in roles),
+        tuple(value["categorical"]),
     )
+
+
+def _plain(summary: Summary) -> dict[str, Any]:
+    categories = {name: sorted(words) for name, words in summary.categories.items()}
+    return {**asdict(summary), "categories": categories}
 
 
 def _summary(value: Mapping[str, Any]) -> Summary:
@@ -155,4 +176,6 @@ def _summary(value: Mapping[str, Any]) -> Summary:
     if label is not None:
         different = label["different"]
         label = Labels(**{**label, "different": None if different is None else tuple(different)})
-    return Summary(**{**value, "label": label})
+    extent = value["extent"] and Extent(**value["extent"])
+    categories = {name: frozenset(words) for name, words in value["categories"].items()}
+    return Summary(**{**value, "label": label, "extent": extent, "categories": categories})

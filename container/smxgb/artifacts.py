@@ -1,4 +1,8 @@
-"""Artefacts: the model under /opt/ml/model, and the report files under /opt/ml/output/data."""
+"""Artefacts: the model under /opt/ml/model, and the report files under /opt/ml/output/data.
+
+Each is written beside its place, under a name that begins with `PARTIAL`; the supervisor takes that off when
+the job has succeeded. So a job that fails, however late, leaves none of them.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,14 @@ import os
 import tempfile
 from contextlib import contextmanager
 from operator import itemgetter
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import xgboost as xgb
 
 from smxgb.errors import AlgorithmError, PlatformError
 from smxgb.matrix import internal_names
+from smxgb.progress import PARTIAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,6 +33,10 @@ MODEL_NAME = "xgboost-model"
 """The name that AWS's serving images look for. They try to load every file beside it, so there is no
 other."""
 IMPORTANCES = ("gain", "weight", "cover", "total_gain", "total_cover")
+
+PROBES = 64
+PROBED_VALUES = 1 << 20
+"""How many rows, and values of them, two models are compared on at most."""
 
 
 def prepare_folders(paths: Paths) -> None:
@@ -54,42 +64,61 @@ def prepare_folders(paths: Paths) -> None:
 
 
 def stage_model(booster: xgb.Booster, schema: Schema, folder: Path) -> Path:
-    """Write the model as UBJSON beside its place and load it back; `publish_model` then gives it its name.
+    """Write the model as UBJSON beside its place in `folder` and load it back; return where it was written.
 
     Feature names of our making are left out, so that the model takes a plain NumPy array as AWS's models do.
+    A model of libsvm files keeps in its attribute `libsvm_indexing` what they call the first feature.
 
     Raises:
         AlgorithmError: If what was written does not load as the model it was.
     """
     booster.feature_names = None if schema.invented else list(schema.names)
-    if schema.invented:
+    if schema.invented and not schema.categories:
         booster.feature_types = None
-    staged = folder / f".smxgb-{MODEL_NAME}"
+    if schema.first_index is not None:
+        booster.set_attr(libsvm_indexing=str(schema.first_index))
+    staged = folder / f"{PARTIAL}{MODEL_NAME}"
     with _written(staged, "wb") as stream:
         stream.write(booster.save_raw("ubj"))
     loaded = xgb.Booster(model_file=bytearray(staged.read_bytes()))
     found, expected = ((each.num_boosted_rounds(), each.num_features()) for each in (loaded, booster))
-    if found != expected:
+    if found != expected or not predict_alike(loaded, booster):
         raise AlgorithmError("the model that was written does not load as the model that was trained.")
     return staged
 
 
-def publish_model(staged: Path) -> Path:
-    """Give a staged model its name; return its path."""
-    return staged.replace(staged.with_name(MODEL_NAME))
+def predict_alike(one: xgb.Booster, other: xgb.Booster) -> bool:
+    """Return whether two models give the same margins for some rows: values of all sizes, some missing."""
+    features = one.num_features()
+    generator = np.random.default_rng(0)
+    shape = (max(1, min(PROBES, PROBED_VALUES // max(1, features))), features)
+    rows = generator.normal(size=shape) * 10 ** generator.uniform(-3, 6, shape)
+    rows[generator.random(shape) < 0.1] = np.nan  # noqa: PLR2004 - a tenth
+    matrix = xgb.DMatrix(rows.astype(np.float32))
+    expected, found = (
+        model.predict(matrix, output_margin=True, validate_features=False) for model in (one, other)
+    )
+    largest = float(np.max(np.abs(expected), initial=1.0, where=np.isfinite(expected)))
+    return np.allclose(found, expected, rtol=1e-4, atol=1e-5 * largest, equal_nan=True)
 
 
-def write_report(report: Mapping[str, object], folder: Path) -> None:
-    """Write metrics.json. An undefined metric (nan) becomes null, for JSON has no other word for it."""
-    with _replacing(folder / "metrics.json") as stream:
+def stage_report(report: Mapping[str, object], folder: Path) -> Path:
+    """Write metrics.json beside its place in `folder`; return where it was written.
+
+    An undefined metric (nan) becomes null, for JSON has no other word for it.
+    """
+    staged = folder / f"{PARTIAL}metrics.json"
+    with _written(staged, "w") as stream:
         json.dump(_defined(report), stream, indent=2)
         stream.write("\n")
+    return staged
 
 
-def write_importance(booster: xgb.Booster, schema: Schema, folder: Path, *, linear: bool) -> None:
-    """Write feature_importance.csv: a row for each feature, the most important first.
+def stage_importance(booster: xgb.Booster, schema: Schema, folder: Path, *, linear: bool) -> Path:
+    """Write feature_importance.csv beside its place in `folder`; return where it was written.
 
-    Trees have the five scores of XGBoost; a linear model has `weight`, the sizes of its coefficients.
+    It has a row for each feature, the most important first. Trees have the five scores of XGBoost; a linear
+    model has `weight`, the sizes of its coefficients.
     """
     kinds = ("weight",) if linear else IMPORTANCES
     scores = [booster.get_score(importance_type=kind) for kind in kinds]
@@ -98,10 +127,12 @@ def write_importance(booster: xgb.Booster, schema: Schema, folder: Path, *, line
         for name, internal in zip(schema.names, internal_names(schema), strict=True)
     ]
     rows.sort(key=itemgetter(1), reverse=True)
-    with _replacing(folder / "feature_importance.csv") as stream:
+    staged = folder / f"{PARTIAL}feature_importance.csv"
+    with _written(staged, "w") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["feature", *kinds])
         writer.writerows(rows)
+    return staged
 
 
 def _size(score: float | list[float]) -> float:
@@ -117,20 +148,12 @@ def _defined(value: object) -> object:
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[IO[str]]:
-    """Open a file beside `path` that takes its place once it is complete."""
-    written = path.with_name(f".smxgb-{path.name}")
-    with _written(written, "w") as stream:
-        yield stream
-    written.replace(path)
-
-
-@contextmanager
-def _written(path: Path, mode: str) -> Iterator[IO[Any]]:
+def _written(path: Path, mode: Literal["w", "wb"]) -> Iterator[IO[Any]]:
     """Open a file to write; it is on the disk afterwards. An error names it, as those of writes do not."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with path.open(mode, newline="" if mode == "w" else None) as stream:
+        encoding, newline = ("utf-8", "") if mode == "w" else (None, None)
+        with path.open(mode, encoding=encoding, newline=newline) as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())

@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xgboost as xgb
 
+from smxgb.artifacts import predict_alike
+from smxgb.errors import AlgorithmError
+from smxgb.progress import log
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -37,8 +41,8 @@ class EarlyStopping:
         direction = "higher" if self.maximise else "lower"
         return (
             f"Early stopping watches {self.data}-{self.metric} ({direction} is better) and stops after "
-            f"{self.patience} "
-            "rounds without a better value; the model is that of the best round."
+            f"{self.patience} round{'s' if self.patience > 1 else ''} without a better value; the model is "
+            "that of the best round."
         )
 
     def better(self, value: float, than: float | None) -> bool:
@@ -98,6 +102,8 @@ def boost(
     if keeper and keeper.score is not None:
         trained.best_round, trained.best_score = keeper.round, keeper.score
         trained.booster = keeper.cut(booster)
+    elif keeper:
+        log(keeper.undecided)
     if drops_trees(recipe.parameters):
         trained.booster = with_scaled_leaves(trained.booster)
     return trained
@@ -130,6 +136,14 @@ class _BestRound:
                 self._bytes = booster.save_raw("ubj")
         return self.score is not None and number - self.round >= self._rule.patience
 
+    @property
+    def undecided(self) -> str:
+        """The line of the log for a metric that had no value in any round."""
+        return (
+            f"Early stopping had nothing to go by: {self._rule.data}-{self._rule.metric} was undefined (nan) "
+            "in every round. The model is that of the last round."
+        )
+
     def cut(self, booster: xgb.Booster) -> xgb.Booster:
         """Return the booster as it was after the best round."""
         if self._bytes is not None:
@@ -142,6 +156,9 @@ def with_scaled_leaves(booster: xgb.Booster) -> xgb.Booster:
 
     XGBoost 3.4 writes the weights where earlier versions, those of serving images among them, do not
     look: they would predict as if every tree counted in full.
+
+    Raises:
+        AlgorithmError: If the plain trees do not predict what the booster does.
     """
     model = json.loads(booster.save_raw("json"))
     trees = model["learner"]["gradient_booster"]["model"]
@@ -149,8 +166,13 @@ def with_scaled_leaves(booster: xgb.Booster) -> xgb.Booster:
     if weights is None:
         return booster
     for tree, weight in zip(trees["trees"], weights, strict=True):
-        values = np.array(tree["split_conditions"], np.float32)
-        leaves = np.array(tree["left_children"]) == -1
+        # A tree of several outputs has its leaves elsewhere, and their numbers where others have the leaves.
+        key = "leaf_weights" if tree.get("leaf_weights") else "split_conditions"
+        values = np.array(tree[key], np.float32)
+        leaves = np.array(tree["left_children"]) == -1 if key == "split_conditions" else ...
         values[leaves] *= np.float32(weight)
-        tree["split_conditions"] = values.tolist()
-    return xgb.Booster(model_file=bytearray(json.dumps(model).encode()))
+        tree[key] = values.tolist()
+    plain = xgb.Booster(model_file=bytearray(json.dumps(model).encode()))
+    if not predict_alike(plain, booster):
+        raise AlgorithmError("the trees with dropout could not be written as plain trees.")
+    return plain

@@ -55,6 +55,9 @@ EXTENSIONS: Mapping[str, ContentType] = {
     ".recordio": "recordio-protobuf",
     ".pbr": "recordio-protobuf",
 }
+FIRST_EPOCH = 0
+"""SageMaker numbers the FIFOs of a channel, one for each pass over its data, from 0."""
+
 RECORDIO_MAGIC = bytes.fromhex("0a23d7ce")
 SPARSE_TOKEN = re.compile(rb"^\S+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?$")
 
@@ -81,7 +84,9 @@ class DataFile:
 class Channel:
     """One channel with its non-empty data files, sorted by path below `folder`.
 
-    `why` says how the content type was found, `skipped` which files below the folder are no data.
+    `why` says how the content type was found, `skipped` which files below the folder are no data. In Pipe
+    mode there is one file, the FIFO, of unknown size; `wrapped` says that it holds each file as a record of
+    RecordIO.
     """
 
     name: Name
@@ -92,6 +97,7 @@ class Channel:
     files: tuple[DataFile, ...]
     why: str = "given"
     skipped: tuple[str, ...] = ()
+    wrapped: bool = False
 
     @property
     def size(self) -> int:
@@ -149,8 +155,6 @@ def find_channels(
 
 
 def _no_train(names: list[str]) -> str:
-    if not names:
-        return "there is no input channel: give the job a channel named 'train'."
     close = get_close_matches("train", names, n=1)
     cure = f"rename '{close[0]}' to" if close else "name the channel with the training data"
     return f"there is no channel 'train', only {', '.join(repr(name) for name in names)}: {cure} 'train'."
@@ -169,12 +173,22 @@ def _channel(name: Name, config: object, folder: Path, *, alone: bool) -> Channe
         "Distribution",
         choice.one_of("S3DistributionType", "FullyReplicated", get_args(Distribution.__value__)),
     )
-    choice.must_be("RecordWrapperType", "None", "leave it out, or set it to None")
-    choice.must_be("CompressionType", "None", "compressed files are not read yet")
+    wrapper = choice.one_of("RecordWrapperType", "None", ("None", "RecordIO"))
+    if wrapper != "None" and mode != "Pipe":
+        choice.must_not("RecordWrapperType", f"only Pipe mode wraps files, and the channel's is {mode}")
+    # The first bytes of a file say better whether it is compressed, and with what.
+    choice.one_of("CompressionType", "None", ("None", "Gzip"))
     given = choice.content_type()
-    if mode == "Pipe":
-        mistakes.add(f"channel '{folder.name}': input mode Pipe is not supported yet: use File or FastFile.")
+    if mode == "Pipe" and given is None:
+        choice.must_not(
+            "TrainingInputMode", "a pipe can be read once only, so set the channel's content type"
+        )
+    if mode == "Pipe" and given == "parquet":
+        choice.must_not("TrainingInputMode", "a Parquet file has its index at its end: use File or FastFile")
     mistakes.raise_any()
+    if mode == "Pipe" and given:
+        fifo = DataFile(folder.with_name(f"{folder.name}_{FIRST_EPOCH}"), 0)
+        return Channel(name, folder, given, mode, distribution, (fifo,), wrapped=wrapper == "RecordIO")
     if not folder.is_dir() and alone:
         raise UserError(_no_folder(folder))
     files, skipped = find_files(folder) if folder.is_dir() else ((), ())
@@ -184,11 +198,6 @@ def _channel(name: Name, config: object, folder: Path, *, alone: bool) -> Channe
         content_type, why = given or "csv", "given" if given else "no file tells"
     else:
         content_type, why = detect_content_type(folder.name, files)
-    if content_type in {"libsvm", "recordio-protobuf"}:
-        raise UserError(
-            f"channel '{folder.name}' holds {content_type} ({why}), which is not supported yet: use CSV or "
-            "Parquet, and say which in the channel's content_type."
-        )
     return Channel(name, folder, content_type, mode, distribution, files, why, skipped)
 
 
@@ -208,10 +217,9 @@ class _Choice:
         self.mistakes.add(f"channel '{self.channel}': {key}={value!r} is not one of {', '.join(allowed)}.")
         return default
 
-    def must_be(self, key: str, only: str, reason: str) -> None:
-        value = str(self.config.get(key) or only)
-        if value.lower() != only.lower():
-            self.mistakes.add(f"channel '{self.channel}': {key}={value!r} is not supported: {reason}.")
+    def must_not(self, key: str, reason: str) -> None:
+        value = self.config.get(key)
+        self.mistakes.add(f"channel '{self.channel}': {key}={value!r} can't be: {reason}.")
 
     def content_type(self) -> ContentType | None:
         text = str(self.config.get("ContentType") or "").strip()
@@ -225,6 +233,11 @@ class _Choice:
                     f"channel '{self.channel}': content type {text!r}: label_size must be 1, since a row "
                     "has one label."
                 )
+            if key == "charset" and not _is_like_ascii(value.strip("\"'")):
+                self.mistakes.add(
+                    f"channel '{self.channel}': content type {text!r}: text is read as UTF-8: write the "
+                    "files so, and leave charset out."
+                )
         if kind not in CONTENT_TYPES:
             close = get_close_matches(kind, CONTENT_TYPES, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -234,6 +247,14 @@ class _Choice:
             )
             return None
         return CONTENT_TYPES[kind]
+
+
+def _is_like_ascii(charset: str) -> bool:
+    """Return whether numbers are the same bytes in a character set as in UTF-8."""
+    try:
+        return "1,".encode(charset) == b"1,"
+    except LookupError:
+        return False
 
 
 def _no_folder(folder: Path) -> str:
@@ -280,12 +301,11 @@ def find_files(folder: Path) -> tuple[tuple[DataFile, ...], tuple[str, ...]]:
         folders[:] = sorted(name for name in folders if not _hidden(name))
         for name in sorted(names):
             path = below / name
-            if not path.is_file():
+            size = path.stat().st_size if path.is_file() else None
+            if _hidden(name) or name == "manifest.json" or size == 0:
+                skipped.append(f"{path.relative_to(folder)}{' (empty)' if size == 0 else ''}")
+            elif size is None:
                 mistakes.add(_no_file(path, folder))
-                continue
-            size = path.stat().st_size
-            if _hidden(name) or name == "manifest.json" or not size:
-                skipped.append(f"{path.relative_to(folder)}{'' if size else ' (empty)'}")
             else:
                 files.append(DataFile(path, size))
     mistakes.raise_any()

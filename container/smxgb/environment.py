@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,6 +127,10 @@ def read_json(path: Path) -> dict[str, Any]:
             f"{path} is a folder, not a file. Docker makes one if the file to be mounted is missing: "
             "check the path on the host."
         )
+    if path.is_symlink() and not path.exists():
+        raise UserError(
+            f"{path} is a link to {path.readlink()}, which is not there: link to a file, or remove it."
+        )
     # To open a FIFO would wait for a writer that may never come.
     if path.exists() and not path.is_file():
         raise UserError(f"{path} is a FIFO, a socket or a device: it must be a plain file.")
@@ -214,6 +219,15 @@ def free_bytes(path: Path) -> int:
         path = path.parent
     volume = os.statvfs(path)
     return volume.f_bavail * volume.f_frsize
+
+
+def can_write(folder: Path) -> bool:
+    """Return whether files can be made in `folder`: it is there, a folder, and not closed to this process."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except (OSError, ValueError):  # a path with a NUL is no value for Python
+        return False
 
 
 def _json_type(value: object) -> str:

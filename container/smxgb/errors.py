@@ -138,10 +138,10 @@ class Mistakes:
         """Yield what was noted, in order."""
         return iter(self._texts)
 
-    def raise_any(self) -> None:
+    def raise_any(self, origin: Origin = "here") -> None:
         """Raise one `UserError` with all that was noted, if anything was."""
         if self._texts:
-            raise UserError(*self._texts)
+            raise UserError(*self._texts, origin=origin)
 
 
 def as_job_error(error: BaseException) -> JobError:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
+from smxgb.metrics import kind_of
 from smxgb.progress import log
+from smxgb.ranked_metrics import Curve, Rows, ranked_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,44 +18,58 @@ if TYPE_CHECKING:
 
     from smxgb.group import Group
     from smxgb.metrics import Metric
-    from smxgb.own_metrics import Numbers, OwnMetrics
+    from smxgb.own_metrics import OwnMetrics
+    from smxgb.ranked_metrics import Scores
 
 type Values = dict[tuple[str, str], float]
 """(data set, metric) -> value, in the order of the log: data set by data set, then metric by metric."""
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """What predictions are compared with; `weight` None where all rows count the same."""
-
-    label: Numbers
-    weight: Numbers | None
+_RANKS = frozenset({"auc", "aucpr"})
+"""Metrics that are defined only where there are rows of two classes."""
 
 
 class Evaluator:
     """Evaluates a booster on some matrices.
+
+    XGBoost averages auc and aucpr over workers, so where there are several they are computed here. With
+    queries (`per_query`) XGBoost's average is one over queries, and right.
 
     Args:
         metrics: The job's metrics in their order.
         own: Tallies those of them that are the container's own.
         matrices: The matrices by the name that the log gives them; each worker has its own rows in them.
         group: All workers.
+        per_query: Whether the rows belong to queries.
     """
 
     def __init__(
-        self, metrics: Sequence[Metric], own: OwnMetrics, matrices: Mapping[str, xgb.DMatrix], group: Group
+        self,
+        metrics: Sequence[Metric],
+        own: OwnMetrics,
+        matrices: Mapping[str, xgb.DMatrix],
+        group: Group,
+        *,
+        per_query: bool = False,
     ) -> None:
-        self._group = group
         self._metrics = metrics
         self._own = own
+        self._group = group
+        self._curves = tuple(
+            curve
+            for curve in get_args(Curve.__value__)
+            if group.size > 1 and not per_query and any(metric.base == curve for metric in metrics)
+        )
         self.matrices = matrices
-        self._rows = {name: _rows(matrix) for name, matrix in matrices.items()} if own.names else {}
+        needed = own.names or self._curves
+        self._rows = {name: _rows(matrix) for name, matrix in matrices.items()} if needed else {}
         self._undefined: set[str] = set()
 
     @property
     def parameters(self) -> list[tuple[str, object]]:
         """The parameters that make XGBoost compute its metrics, and nothing it was not asked for."""
-        upstream = [metric.upstream for metric in self._metrics if not metric.own]
+        # XGBoost computes what it is asked for twice, under two names, once.
+        upstream = list(dict.fromkeys(m.upstream for m in self._metrics if not self._computes(m)))
         if not upstream:
             return [("disable_default_eval_metric", 1)]
         return [("eval_metric", metric) for metric in upstream]
@@ -69,13 +84,18 @@ class Evaluator:
         upstream = iter(parse_evaluation(booster.eval_set(sets, iteration=number)))
         values: Values = {}
         for data in self.matrices:
-            own = self._own_values(booster, data)
+            ours = self._own_values(booster, data) | self._curve_values(booster, data)
+            given: dict[str, float] = {}
             for metric in self._metrics:
-                values[data, metric.name] = own[metric.base] if metric.own else next(upstream)
+                if not self._computes(metric) and metric.upstream not in given:
+                    given[metric.upstream] = next(upstream)
+                value = ours[metric.base] if self._computes(metric) else given[metric.upstream]
+                values[data, metric.name] = value
         agreed = np.frombuffer(self._group.broadcast(np.array(list(values.values())).tobytes()))
         values = dict(zip(values, agreed.tolist(), strict=True))
-        for (data, name), value in values.items():
-            self._say_if_undefined(f"{data}-{name}", value)
+        for data in self.matrices:
+            for metric in self._metrics:
+                self._say_if_undefined(data, metric, values[data, metric.name])
         return values
 
     def _own_values(self, booster: xgb.Booster, data: str) -> dict[str, float]:
@@ -87,15 +107,39 @@ class Evaluator:
         sums = self._own.sums(prediction, rows.label, rows.weight)
         return self._own.values(self._group.sum(sums))
 
-    def _say_if_undefined(self, name: str, value: float) -> None:
+    def _curve_values(self, booster: xgb.Booster, data: str) -> dict[str, float]:
+        if not self._curves:
+            return {}
+        rows = self._rows[data]
+        scores = self._scores(booster, self.matrices[data])
+        return {curve: ranked_value(curve, scores, rows, self._group) for curve in self._curves}
+
+    def _scores(self, booster: xgb.Booster, matrix: xgb.DMatrix) -> Scores:
+        """Return what auc ranks the rows by: the prediction, or the probability of each class."""
+        classes = self._own.classes if kind_of(self._own.objective) == "multi-class" else 0
+        if not matrix.num_row():
+            return np.zeros((0, classes) if classes else 0, np.float32)
+        if not classes:
+            return booster.predict(matrix)
+        margins = booster.predict(matrix, output_margin=True)
+        exponentials = np.exp(margins - margins.max(axis=1, keepdims=True))
+        probabilities: Scores = exponentials / exponentials.sum(axis=1, keepdims=True)
+        return probabilities
+
+    def _computes(self, metric: Metric) -> bool:
+        return metric.own or metric.base in self._curves
+
+    def _say_if_undefined(self, data: str, metric: Metric, value: float) -> None:
+        name = f"{data}-{metric.name}"
         if math.isnan(value) and name not in self._undefined:
             self._undefined.add(name)
-            log(f"{name} is undefined (nan) on these rows: do they hold more than one class, and any weight?")
+            asked = "do they hold more than one class" if metric.base in _RANKS else "do their labels fit it"
+            log(f"{name} is undefined (nan) on these rows: {asked}, and any weight?")
 
 
-def _rows(matrix: xgb.DMatrix) -> _Rows:
+def _rows(matrix: xgb.DMatrix) -> Rows:
     weight = matrix.get_weight()
-    return _Rows(matrix.get_label(), weight if len(weight) else None)
+    return Rows(matrix.get_label(), weight if len(weight) else None)
 
 
 def parse_evaluation(text: str) -> list[float]:

@@ -54,17 +54,25 @@ class Runs:
             self._lightest.append(np.minimum.reduceat(weight, starts))
             self._heaviest.append(np.maximum.reduceat(weight, starts))
 
-    def groups(self, channel: str) -> Groups | None:
-        """Return the groups of the batches that went by, None if their rows have none.
+    @property
+    def are_whole(self) -> bool:
+        """Whether the rows of each group stand together: XGBoost would take others for several groups."""
+        if not self._ids:
+            return True
+        ids = np.concatenate(self._ids)
+        ids = ids[_starts(ids)]
+        return len(np.unique(ids)) == len(ids)
 
-        Raises UserError if the rows of a group do not stand together, or do not weigh the same.
+    def groups(self, channel: str) -> Groups | None:
+        """Return the groups of the batches that went by, None if their rows have none; they must be whole.
+
+        Raises UserError if the rows of a group do not weigh the same.
         """
         if not self._ids:
             return None
         ids = np.concatenate(self._ids)
         starts = _starts(ids)
         ids, sizes = ids[starts], np.add.reduceat(np.concatenate(self._sizes), starts)
-        _check_order(ids, sizes, channel)
         if not self._lightest:
             return Groups(sizes, None)
         lightest = np.minimum.reduceat(np.concatenate(self._lightest), starts)
@@ -82,14 +90,3 @@ class Runs:
 def _starts(ids: GroupArray) -> npt.NDArray[np.intp]:
     """Return where runs of one value begin."""
     return np.concatenate(([0], np.flatnonzero(ids[1:] != ids[:-1]) + 1))
-
-
-def _check_order(ids: GroupArray, sizes: Sizes, channel: str) -> None:
-    order = np.argsort(ids, kind="stable")
-    again = order[1:][ids[order][1:] == ids[order][:-1]]
-    if len(again):
-        run = int(again.min())
-        raise UserError(
-            f"channel {channel}, row {int(sizes[:run].sum())} counted from 0: group {ids[run]} begins a "
-            "second time. XGBoost needs the rows of a group side by side: sort the rows by the group column."
-        )

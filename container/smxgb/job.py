@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from smxgb.channels import find_channels
-from smxgb.environment import Paths, read_hosts, read_json, read_machine
-from smxgb.errors import Mistakes
-from smxgb.hyperparameters import DEFAULT_OBJECTIVE, ColumnRef, parse
+from smxgb.environment import Paths, can_write, read_hosts, read_json, read_machine
+from smxgb.errors import Mistakes, UserError
+from smxgb.hyperparameters import DEFAULT_OBJECTIVE, ColumnRef, parse, tunes_on_train
 from smxgb.metrics import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from smxgb.channels import Channels
     from smxgb.environment import Hosts, Machine
@@ -28,7 +28,8 @@ class DataSettings:
     """How the rows of a file are to be read.
 
     `label` None is the first column that has no other role. `csv_weights` puts the instance weight into the
-    CSV column with index 1, as AWS's image does. `delimiter` is "auto" or one character.
+    CSV column with index 1, as AWS's image does. `delimiter` is "auto" or one character. `dictionaries` says
+    that dictionary columns of Parquet hold categories, as those of `categorical` do.
     """
 
     label: ColumnRef | None = None
@@ -37,11 +38,14 @@ class DataSettings:
     lower: ColumnRef | None = None
     upper: ColumnRef | None = None
     drop: tuple[ColumnRef, ...] = ()
+    categorical: tuple[ColumnRef, ...] = ()
+    dictionaries: bool = False
     csv_weights: bool = False
     header: Literal["auto", "true", "false"] = "auto"
     delimiter: str = "auto"
     invalid_label: Literal["error", "drop"] = "error"
     infinity: Literal["error", "missing"] = "error"
+    indexing: Literal["auto", "0", "1"] = "auto"
 
 
 @dataclass(frozen=True)
@@ -84,11 +88,14 @@ class Job:
             lower=settings.label_lower_column,
             upper=settings.label_upper_column,
             drop=settings.drop_columns,
+            categorical=settings.categorical_columns,
+            dictionaries=settings.enable_categorical,
             csv_weights=settings.csv_weights,
             header=settings.csv_header,
             delimiter=settings.csv_delimiter,
             invalid_label=settings.invalid_label,
             infinity=settings.infinity,
+            indexing=settings.libsvm_indexing,
         )
 
 
@@ -109,24 +116,22 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     paths = Paths.from_environ(environ)
     machine = read_machine(environ)
     mistakes = Mistakes()
-    hosts = None
+    hosts = parameters = channels = device = None
     with mistakes.collect():
         hosts = read_hosts(paths)
     with mistakes.collect():
-        parameters = parse(read_json(places.hyperparameters or paths.config / "hyperparameters.json"))
+        parameters = read_settings(paths, places, mistakes)
     with mistakes.collect():
         channels = _channels(paths, places, alone=hosts is None or len(hosts.names) == 1)
     with mistakes.collect():
         checkpoints = read_json(paths.config / "checkpointconfig.json")
+    if parameters:
+        device = _choose_device(parameters, machine, mistakes)
+        _check_spool_dir(parameters, mistakes)
+        _cross_check(parameters, hosts, channels, mistakes)
     mistakes.raise_any()
-    assert hosts is not None  # noqa: S101 - or there was a mistake
+    assert hosts and parameters and channels and device  # noqa: S101, PT018 - or there was a mistake
     settings = parameters.settings
-    device = _choose_device(settings, machine, mistakes)
-    _refuse_what_comes_later(parameters, hosts, mistakes)
-    if channels.validation is None:
-        _need_validation(settings, mistakes)
-    _need_groups(settings, channels, mistakes)
-    mistakes.raise_any()
     notes = [*parameters.notes, *channels.notes]
     if checkpoints:
         notes.append(
@@ -140,11 +145,39 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     return Job(paths, hosts, machine, parameters, channels, mode, device, tuple(notes))
 
 
+def read_settings(paths: Paths, places: Places, mistakes: Mistakes | None = None) -> Parsed:
+    """Return the job's settings alone. A file that was named must be there; SageMaker's may be missing.
+
+    Raises UserError; with `mistakes`, that notes what is wrong with single settings, for a file only.
+    """
+    named = places.hyperparameters
+    if named is not None and not named.exists():
+        raise UserError(f"there is no file {named}: give the path of a JSON file with the hyperparameters.")
+    return parse(read_json(named or paths.config / "hyperparameters.json"), mistakes)
+
+
+def _cross_check(
+    parameters: Parsed, hosts: Hosts | None, channels: Channels | None, mistakes: Mistakes
+) -> None:
+    """Note what the settings ask of hosts and channels in vain; None is what could not be read."""
+    if hosts:
+        _refuse_what_comes_later(parameters, hosts, mistakes)
+    if channels:
+        _need_groups(parameters.settings, channels, mistakes)
+        if channels.validation is None:
+            _need_validation(parameters.settings, mistakes)
+
+
 def _channels(paths: Paths, places: Places, *, alone: bool) -> Channels:
     if places.channels is not None:
         return find_channels({name: {} for name in places.channels}, places.channels, alone=alone)
     config = read_json(paths.config / "inputdataconfig.json")
     names = sorted(config) or sorted(folder.name for folder in paths.data.glob("*") if folder.is_dir())
+    if not names:
+        raise UserError(
+            f"there is no input channel: {paths.data} holds no folder, and inputdataconfig.json names none. "
+            "Give the job a channel named 'train'."
+        )
     folders = {name: paths.data / name for name in names}
     return find_channels({name: config.get(name, {}) for name in names}, folders, alone=alone)
 
@@ -155,21 +188,35 @@ def _choose_mode(hosts: Hosts) -> Choice[Mode]:
     return Choice("collective", f"{len(hosts.names)} hosts")
 
 
-def _choose_device(settings: Hyperparameters, machine: Machine, mistakes: Mistakes) -> Choice[Device]:
+def _check_spool_dir(parameters: Parsed, mistakes: Mistakes) -> None:
+    chosen = parameters.settings.spool_dir
+    if chosen is not None and not can_write(Path(chosen)):
+        mistakes.add(
+            f"{parameters.shown['spool_dir']} is no folder that can be written: give one that exists, or "
+            "leave it out."
+        )
+
+
+def _choose_device(parameters: Parsed, machine: Machine, mistakes: Mistakes) -> Choice[Device]:
+    settings = parameters.settings
     on_cpu_only = {"booster": "gblinear", "tree_method": "exact"}
     for name, value in on_cpu_only.items():
         if getattr(settings, name) == value:
             if settings.device == "cuda":
                 mistakes.add(f"{name}={value!r} does not run on a GPU: use device=cpu, or another {name}.")
             return Choice("cpu", f"{name}={value} has no GPU version")
+    if settings.updater:
+        if settings.device == "cuda":
+            mistakes.add("updater names steps that do not run on a GPU: leave it out, or use device=cpu.")
+        return Choice("cpu", "the updaters have no GPU version")
     if settings.device == "cpu":
         unused = f"; {len(machine.gpus)} GPUs are not used" if machine.gpus else ""
         return Choice("cpu", f"as asked for{unused}")
     if settings.device == "cuda":
         if not machine.gpus:
             mistakes.add(
-                "device='cuda' (or tree_method='gpu_hist', gpu_id, n_gpus) needs a GPU and this host has "
-                "none: use an instance with a GPU, or set device=cpu."
+                f"{parameters.shown['device']} needs a GPU and this host has none: use an instance with a "
+                "GPU, or set device=cpu."
             )
         return Choice("cuda", "as asked for")
     return Choice("cuda", "a GPU is there") if machine.gpus else Choice("cpu", "no GPU is there")
@@ -231,7 +278,7 @@ def _need_validation(settings: Hyperparameters, mistakes: Mistakes) -> None:
             "or leave "
             "early_stopping_rounds out."
         )
-    if settings.tuning_metric:
+    if settings.tuning_metric and not tunes_on_train(settings):
         mistakes.add(
             f"the tuning job optimises {settings.tuning_metric!r}, but there is no 'validation' channel: "
             "add one."

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from smxgb.agreement import agree_on_channels, agree_on_rows, agree_on_schema, together
-from smxgb.batch import Dense
-from smxgb.errors import Mistakes
+from smxgb.agreement import agree_on_channels, agree_on_rows, agree_on_schema, by_all, together
+from smxgb.batch import SPARSE, Dense, Sparse
+from smxgb.errors import Mistakes, UserError
+from smxgb.features import describe_indexing, fitted, settle
 from smxgb.progress import log
 from smxgb.readers import open_reader
+from smxgb.readers.columns import SETTINGS
 from smxgb.readers.rows import shown_file
 from smxgb.shares import share
 from smxgb.store import Stored, Summary, keep
@@ -22,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from smxgb.batch import FloatArray, Role, Schema
-    from smxgb.channels import Channel
+    from smxgb.batch import Batch, FloatArray, Role, Schema
+    from smxgb.channels import Channel, ContentType
     from smxgb.group import Group
-    from smxgb.job import Job
+    from smxgb.job import DataSettings, Job
     from smxgb.readers import Reader
 
 
@@ -67,10 +69,17 @@ def load(job: Job, threads: int, group: Group, scratch: Path) -> Loaded:
                 continue
             if channel.name != "train" or reader is None:
                 reader = open_reader(channel, job.data, threads=threads, like=schema)
-            stored[channel.name] = keep(reader, schema, scratch, channel.name)
+            stored[channel.name] = keep(reader, reader.schema(), scratch, channel.name)
     mistakes.raise_any()
     summaries = agree_on_rows({name: kept.summary for name, kept in stored.items()}, group)
-    loaded = Loaded(schema, _with_empty_batches(stored, schema, summaries), summaries)
+    types: dict[str, ContentType] = {channel.name: channel.content_type for channel in shares}
+    with by_all():
+        schema = settle(schema, together(summaries), types, job.data.indexing)
+        _check_categories(schema, summaries, group)
+    stored = {name: fitted(name, kept, schema, types[name]) for name, kept in stored.items()}
+    loaded = Loaded(schema, _with_empty_batches(stored, schema, summaries, job.data), summaries)
+    if schema.first_index is not None and group.rank == 0:
+        log(describe_indexing(schema, job.data.indexing))
     _tell(loaded, group)
     return loaded
 
@@ -89,8 +98,20 @@ def _agreed_schema(job: Job, train: Channel, threads: int, group: Group) -> tupl
     return schema, reader if own and own.layout == schema.layout else None
 
 
+def _check_categories(schema: Schema, summaries: list[dict[str, Summary]], group: Group) -> None:
+    """Raise UserError if there are categories and a worker without a row to train on: XGBoost needs one."""
+    idle = [
+        host for host, of_worker in zip(group.hosts, summaries, strict=True) if not of_worker["train"].rows
+    ]
+    if schema.categories and idle:
+        raise UserError(
+            f"channel train has categories and no row on {', '.join(idle)}: XGBoost then needs rows on each "
+            "worker. Use fewer hosts, or more files."
+        )
+
+
 def _with_empty_batches(
-    stored: Mapping[str, Stored], schema: Schema, summaries: list[dict[str, Summary]]
+    stored: Mapping[str, Stored], schema: Schema, summaries: list[dict[str, Summary]], data: DataSettings
 ) -> dict[str, Stored]:
     """Give a channel that has no rows here, but on another worker, one empty batch of the same columns."""
     rows = together(summaries)
@@ -99,20 +120,45 @@ def _with_empty_batches(
         if kept.rows:
             filled[name] = kept
             continue
-        roles = {role for role, _ in schema.layout.roles} if schema.layout else set()
+        roles: set[Role] = {
+            "label",
+            "weight",
+            *(role for role in SETTINGS if getattr(data, role) is not None),
+        }
+        if schema.layout:
+            roles = {role for role, _ in schema.layout.roles}
         if rows[name].weights is None:
             roles.discard("weight")
-        filled[name] = Stored(kept.summary, partial(_one_empty_batch, schema, roles))
+        label = rows[name].label
+        if schema.categories and roles == {"label"} and label:
+            make = partial(_one_idle_row, schema, label.lowest)
+        else:
+            make = partial(_one_empty_batch, schema, roles, is_sparse=rows[name].extent is not None)
+        filled[name] = Stored(kept.summary, make)
     return filled
 
 
-def _one_empty_batch(schema: Schema, roles: set[Role]) -> Iterator[Dense]:
+def _one_empty_batch(schema: Schema, roles: set[Role], *, is_sparse: bool) -> Iterator[Batch]:
     def of(role: Role) -> FloatArray | None:
         return np.zeros(0, np.float32) if role in roles else None
 
-    features = pa.table({name: pa.array([], pa.float32()) for name in schema.names})
     group = np.zeros(0, np.int64) if "group" in roles else None
-    yield Dense(features, of("label"), of("weight"), group, of("lower"), of("upper"))
+    values = (of("label"), of("weight"), group, of("lower"), of("upper"))
+    features = SPARSE.empty_table() if is_sparse else _missing(schema, 0)
+    yield (Sparse if is_sparse else Dense)(features, *values)
+
+
+def _one_idle_row(schema: Schema, label: float) -> Iterator[Batch]:
+    """Yield a row that weighs nothing, all missing: with categories, XGBoost takes no fewer."""
+    yield Dense(_missing(schema, 1), np.full(1, label, np.float32), np.zeros(1, np.float32))
+
+
+def _missing(schema: Schema, rows: int) -> pa.Table:
+    columns = {name: pa.nulls(rows, pa.float32()) for name in schema.names}
+    for name, words in schema.categories.items():
+        codes = pa.nulls(rows, pa.int32())
+        columns[name] = pa.DictionaryArray.from_arrays(codes, pa.array(words, pa.string()))
+    return pa.table(columns)
 
 
 def _tell(loaded: Loaded, group: Group) -> None:

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 SHOWN = 5
 """Names of skipped files in a line of the log."""
-MODEL_SNIPPET = "xgboost.Booster(model_file=bytearray(open('xgboost-model', 'rb').read()))"
+MODEL_SNIPPET = "xgboost.Booster(model_file=bytearray(pathlib.Path('xgboost-model').read_bytes()))"
+MANY_FILES = 1_000
+SMALL_FILE = 1 << 20
+"""More files than that, smaller than that on average, in bytes, are worth a word."""
 
 
 def versions(image: str | None) -> dict[str, str]:
@@ -67,15 +70,27 @@ def start_block(job: Job) -> list[str]:
         ),
     ]
     for channel in job.channels:
+        count = len(channel.files)
+        files = f"{counted(count, 'file')}, {readable_bytes(channel.size)}"
         lines.append(
-            f"Channel {channel.name}: {len(channel.files):,} files, {readable_bytes(channel.size)}, "
+            f"Channel {channel.name}: {'a pipe' if channel.mode == 'Pipe' else files}, "
             f"{channel.content_type} ({channel.why}), {channel.mode}, {channel.distribution}."
         )
+        if count > MANY_FILES and channel.size < count * SMALL_FILE:
+            lines.append(
+                f"Channel {channel.name}: its files have {readable_bytes(channel.size // count)} on average; "
+                "fewer and larger ones are read faster."
+            )
         if channel.skipped:
             more = f" and {len(channel.skipped) - SHOWN} more" if len(channel.skipped) > SHOWN else ""
             lines.append(f"Channel {channel.name}: skipped {', '.join(channel.skipped[:SHOWN])}{more}.")
     lines.append(f"Hyperparameters: {json.dumps(given(job))}")
     return [*lines, *job.notes]
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 file`, `1,200 files`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def given(job: Job) -> dict[str, object]:
@@ -120,5 +135,7 @@ def closing_line(trained: Trained, path: Path) -> str:
         for data, metrics in trained.history.items()
         for metric, values in metrics.items()
     ]
-    best = f", the best is round {trained.best_round}" if trained.best_round is not None else ""
-    return f"Trained {trained.rounds} rounds{best} ({', '.join(values)}). Model: {path}"
+    best = ""
+    if trained.best_round is not None:
+        best = f", the best is round {trained.best_round} (counted from 0)"
+    return f"Trained {counted(trained.rounds, 'round')}{best} ({', '.join(values)}). Model: {path}"

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import xgboost as xgb
+from scipy.sparse import csr_matrix, vstack
+
+from smxgb.batch import Sparse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,13 +44,19 @@ def build_matrix(
         reference: The training matrix, when this one is for evaluation: its quantile cuts are taken over.
     """
     matrix: xgb.DMatrix
+    categorical = bool(schema.categories)
     if kind == "whole":
         matrix = _whole(stored, schema, threads)
     elif kind == "iterated":
-        matrix = xgb.DMatrix(_Batches(stored, schema, cache_prefix=str(cache)), nthread=threads)
+        batches = _Batches(stored, schema, cache_prefix=str(cache))
+        matrix = xgb.DMatrix(batches, nthread=threads, enable_categorical=categorical)
     else:
         matrix = xgb.QuantileDMatrix(
-            _Batches(stored, schema), nthread=threads, max_bin=max_bin, ref=reference
+            _Batches(stored, schema),
+            nthread=threads,
+            max_bin=max_bin,
+            ref=reference,
+            enable_categorical=categorical,
         )
     if stored.groups is not None:
         matrix.set_group(stored.groups.sizes)
@@ -88,13 +97,24 @@ class _Batches(xgb.DataIter):
         batch = next(self._pass, None)
         if batch is None:
             return False
-        input_data(data=batch.features.rename_columns(self._names), **_row_values(batch))
+        data = _features(batch, self._names)
+        input_data(data=data, feature_names=self._names, **_row_values(batch))
         return True
 
 
+def _features(batch: Batch, names: list[str]) -> pa.Table | csr_matrix:
+    """Return the features in the form that XGBoost takes; of CSR, only what is stored is a value."""
+    if isinstance(batch, Sparse):
+        return csr_matrix((batch.values, batch.indices, batch.offsets), (batch.rows, len(names)))
+    return batch.features.rename_columns(names)
+
+
 def _whole(stored: Stored, schema: Schema, threads: int) -> xgb.DMatrix:
+    names = internal_names(schema)
     batches = list(stored.batches())
-    table = pa.concat_tables([batch.features for batch in batches]).rename_columns(internal_names(schema))
+    features = [_features(batch, names) for batch in batches]
+    sparse = isinstance(batches[0], Sparse)
+    whole = vstack(features, format="csr") if sparse else pa.concat_tables(features)
     parts = [_row_values(batch) for batch in batches]
     values = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    return xgb.DMatrix(table, nthread=threads, **values)
+    return xgb.DMatrix(whole, nthread=threads, feature_names=names, **values)

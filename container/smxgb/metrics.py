@@ -284,11 +284,11 @@ def merged_metrics(asked: Iterable[Metric], tuning: Metric | None, default: Metr
     """Return the metrics of a job in the order of its log.
 
     These are the user's in their order, each once, then the tuning metric; the default only if both are
-    absent.
+    absent. `error` and `error@0.5` are one metric of two names, and stay two: a tuning job looks for its own.
     """
     unique: dict[str, Metric] = {}
     for metric in (*asked, *([tuning] if tuning else [])):
-        unique.setdefault(metric.upstream, metric)
+        unique.setdefault(metric.name, metric)
     return tuple(unique.values()) or (default,)
 
 

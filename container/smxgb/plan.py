@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from smxgb.errors import UserError
+from smxgb.progress import readable_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from smxgb.hyperparameters import Parsed
     from smxgb.store import Shape
@@ -19,8 +20,10 @@ type MatrixKind = Literal["quantile", "iterated", "whole"]
 MIB = 1 << 20
 XGBOOST_MAX_BIN = 256
 """XGBoost's own default of `max_bin`."""
-BASE = 64 * MIB
-"""Read buffers, quantile sketches and histograms, beside what grows with the rows."""
+OWN_METRIC = 28
+"""Bytes of a row and output while the container's own metrics are computed."""
+UNCERTAINTY = 0.25
+"""By what share the estimate may be wrong: benchmarks/memory.py holds it against real jobs."""
 
 
 @dataclass(frozen=True)
@@ -33,64 +36,96 @@ class Plan:
 
     def describe(self) -> str:
         """Return the line of the log that says which matrix is built and what it needs."""
-        return f"Matrix: {self.kind}, about {_mib(self.needed)} of {_mib(self.available)} free memory."
+        low, high = ((1 - UNCERTAINTY) * self.needed, (1 + UNCERTAINTY) * self.needed)
+        return (
+            f"Matrix: {self.kind}, about {_mib(self.needed)} MiB (between {_mib(low)} and {_mib(high)} MiB) "
+            f"of the {readable_bytes(self.available)} of memory that are free."
+        )
 
     def check(self) -> None:
         """Raise UserError if the job would not fit into memory."""
         if self.needed > self.available:
             raise UserError(
-                f"the training data needs about {_mib(self.needed)} of memory and {_mib(self.available)} "
-                "are free: use an instance with more memory, or fewer rows or columns."
+                f"the training data needs about {_mib(self.needed)} MiB of memory and "
+                f"{_mib(self.available)} MiB are free: use an instance with more memory, or fewer rows or "
+                "columns."
             )
 
 
-def make_plan(parameters: Parsed, shapes: Mapping[str, Shape], available: int) -> Plan:
-    """Return the plan for matrices of the given shapes, with `available` bytes of memory left."""
-    settings = parameters.settings
-    kind = choose_matrix(settings.booster, settings.tree_method)
-    row = _Row(
-        kind,
-        max_bin=settings.max_bin or XGBOOST_MAX_BIN,
-        ranked_metric=any(metric.base in {"auc", "aucpr"} for metric in parameters.metrics),
-    )
-    needed = BASE + sum(round(shape.rows * row.size(shape)) for shape in shapes.values())
-    return Plan(kind, needed, available)
+def make_plan(
+    parameters: Parsed, shapes: Mapping[str, Shape], available: int, *, classes: int | None, reading: int
+) -> Plan:
+    """Return the plan for matrices of the given shapes, with `available` bytes of memory left.
 
-
-def choose_matrix(booster: str | None, tree_method: str | None) -> MatrixKind:
-    """Return the kind of matrix for a booster and tree method, None being XGBoost's default.
-
-    XGBoost's `exact` takes no iterator, and only `hist` takes a binned matrix.
+    `classes` is the number of classes of a multi-class objective, `reading` the bytes that reading the rows
+    holds beside the matrix.
     """
+    settings = parameters.settings
+    kind = choose_matrix(settings.booster, settings.tree_method, settings.updater)
+    outputs = classes or len(settings.quantile_alpha or settings.expectile_alpha or (0,))
+    row = _Row(kind, settings.max_bin or XGBOOST_MAX_BIN, outputs)
+    bases = {metric.base for metric in parameters.metrics}
+    # Sorting the predictions, and counting classes, lasts for one set at a time.
+    passing = 24 * bool(bases & {"auc", "aucpr"})
+    passing += OWN_METRIC * outputs * any(metric.own for metric in parameters.metrics)
+    matrices = sum(
+        round(shape.rows * (row.trained(shape) if name == "train" else row.evaluated(shape)))
+        for name, shape in shapes.items()
+    )
+    return Plan(
+        kind, reading + matrices + passing * max((s.rows for s in shapes.values()), default=0), available
+    )
+
+
+def choose_matrix(
+    booster: str | None, tree_method: str | None, updater: Collection[str] | None
+) -> MatrixKind:
+    """Return the kind of matrix for a booster, tree method and updaters, None being XGBoost's default.
+
+    XGBoost's `exact` takes no iterator, and only `hist` takes a binned matrix. Updaters take the place of the
+    tree method; `grow_colmaker` is that of `exact`, and `prune` looks at no rows.
+    """
+    if booster == "gblinear":
+        return "iterated"
+    if updater:
+        if "grow_colmaker" in updater:
+            return "whole"
+        return "quantile" if set(updater) <= {"grow_quantile_histmaker", "prune"} else "iterated"
     if tree_method == "exact":
         return "whole"
-    if booster == "gblinear" or tree_method == "approx":
-        return "iterated"
-    return "quantile"
+    return "iterated" if tree_method == "approx" else "quantile"
 
 
 @dataclass(frozen=True)
 class _Row:
-    """What the memory of one row depends on, beside its columns."""
+    """What the memory of one row depends on, beside its columns; measured in bytes."""
 
     kind: MatrixKind
     max_bin: int
-    ranked_metric: bool
+    outputs: int
 
-    def size(self, shape: Shape) -> float:
-        """Return the measured bytes of one row: its values, and its label, gradients and predictions."""
-        # A metric that sorts the predictions (auc, aucpr) needs 24 bytes more.
-        row = 56 + 24 * self.ranked_metric
+    def trained(self, shape: Shape) -> float:
+        """Return the bytes of a row that is trained on: values, label, gradients, predictions, its place."""
+        return 56 + 12 * (self.outputs - 1) + self._values(shape, with_columns=True)
+
+    def evaluated(self, shape: Shape) -> float:
+        """Return the bytes of a row that is only predicted: values, label and predictions."""
+        return 24 + 4 * self.outputs + self._values(shape, with_columns=False)
+
+    def _values(self, shape: Shape, *, with_columns: bool) -> float:
+        """Return the bytes of a row's values; training by hist has them by column too."""
         present = shape.columns * (1 - shape.missing)
         if self.kind == "whole":
-            return row + 4 * shape.columns + 24 * present
+            return (8 * present if shape.sparse else 4 * shape.columns) + 24 * present
         if self.kind == "iterated":
-            return row + 16 * present
+            return 16 * present
         bin_bytes = 1 if self.max_bin <= 256 else 2 if self.max_bin <= 65_536 else 4  # noqa: PLR2004 - 1, 2 bytes
+        by_column = bin_bytes * shape.columns * with_columns
         if shape.missing:  # a sparse index: 4 bytes a value, and the offsets of its rows
-            return row + 8 + 4 * present + bin_bytes * shape.columns
-        return row + 2 * bin_bytes * shape.columns
+            # Columns with few values keep the number of each one's row instead of a place for every row.
+            return 8 + 4 * present + min(by_column, (8 + bin_bytes) * present)
+        return bin_bytes * shape.columns + by_column
 
 
 def _mib(count: float) -> str:
-    return f"{round(count) // MIB:,} MiB"
+    return f"{round(count) // MIB:,}"

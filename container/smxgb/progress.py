@@ -14,6 +14,7 @@ import select
 import signal
 import sys
 import time
+import traceback
 import warnings
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,14 +23,17 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Literal, TextIO
 
-from smxgb.errors import JobError, from_json
+from smxgb.errors import AlgorithmError, JobError, as_job_error, from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 type OnRound = Callable[[int, int], None]
 """Called after each round with its number, counted from 0, and the most rounds there will be."""
 type PhaseName = Literal["load", "matrix", "train", "save"]
+
+PARTIAL = ".smxgb-"
+"""How the names of results begin until the job has succeeded: then the supervisor takes it off."""
 
 _STAMP = re.compile(r"\[[0-9:]+\] WARNING: \S+?:[0-9]+: ")
 """How the warnings of XGBoost's native code begin."""
@@ -69,6 +73,17 @@ def warnings_as_lines() -> None:
             log(line)
 
     warnings.showwarning = show
+
+
+def failure_of(error: BaseException) -> JobError:
+    """Return the failure to report for anything that was raised.
+
+    What nobody has foreseen shows in the log with where it comes from: a fault of ours has no other words.
+    """
+    failure = as_job_error(error)
+    if isinstance(failure, AlgorithmError) and failure is not error:
+        traceback.print_exception(error)
+    return failure
 
 
 def readable_bytes(count: int) -> str:
@@ -111,9 +126,12 @@ class Link:
         """Report the failure that ends the job."""
         self._send({"failed": error.as_json()})
 
-    def succeeded(self, text: str) -> None:
-        """Say that all is done, with the last line of the log. Without it no end is a success."""
-        self._send({"succeeded": text})
+    def succeeded(self, text: str, results: Sequence[Path] = ()) -> None:
+        """Say that all is done, with the last line of the log. Without it no end is a success.
+
+        `results` are the files that are to get their names now: their present ones begin with `PARTIAL`.
+        """
+        self._send({"succeeded": text, "results": [str(path.absolute()) for path in results]})
 
     def beat(self, seconds: float) -> None:
         """Give a sign of life every so many seconds from now on, whatever the work does.
@@ -174,6 +192,7 @@ class Listener:
         self.scratch: list[Path] = []
         self.error: JobError | None = None
         self.success: str | None = None
+        self.results: list[Path] = []
         self.has_arrived = False
         self.tracker: Mapping[str, object] | None = None
         self.signs = 0
@@ -218,8 +237,9 @@ class Listener:
                 self.has_arrived = True
             case {"tracker": dict(arguments)}:
                 self.tracker = arguments
-            case {"succeeded": str(text)}:
+            case {"succeeded": str(text), "results": [*results]}:
                 self.success = text
+                self.results = [Path(str(path)) for path in results]
 
 
 def die_with_parent(fd: int) -> None:

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from smxgb.batch import Schema
 from smxgb.environment import memory_available
-from smxgb.errors import Mistakes
-from smxgb.hyperparameters import resolve_constraints
-from smxgb.labels import check_labels
+from smxgb.errors import Mistakes, UserError
+from smxgb.examination import examine
+from smxgb.groups import Runs
 from smxgb.logbook import start_block
-from smxgb.plan import make_plan
 from smxgb.progress import log
 from smxgb.readers import open_reader
-from smxgb.store import Summary, summarise
+from smxgb.store import Summary, no_rows, reading_bytes, summarise
 
 if TYPE_CHECKING:
-    from smxgb.batch import Schema
+    from smxgb.channels import Channel
     from smxgb.job import Job
     from smxgb.store import Labels, Shape
+
+
+@dataclass
+class _Seen:
+    """What the first batches have shown."""
+
+    schema: Schema | None = None
+    shapes: dict[str, Shape] = field(default_factory=dict)
+    labels: dict[str, Labels] = field(default_factory=dict)
+    reading: int = 0
 
 
 def rehearse(job: Job) -> None:
@@ -29,30 +39,53 @@ def rehearse(job: Job) -> None:
     """
     for line in start_block(job):
         log(line)
+    hosts = len(job.hosts.names)
+    where = "on this host" if hosts == 1 else f"on {hosts} hosts, each"
+    log(f"Workers: {hosts}, {where} with {job.threads} threads.")
     mistakes = Mistakes()
-    shapes: dict[str, Shape] = {}
-    labels: dict[str, Labels] = {}
-    schema: Schema | None = None
+    seen = _Seen()
     for channel in job.channels:
         with mistakes.collect():
-            reader = open_reader(channel, job.data, threads=job.threads, like=schema)
-            schema = schema or reader.schema()
-            seen = next((summarise(batch) for batch in reader.batches(schema)), Summary())
-            columns = len(schema.names)
-            shapes[channel.name] = replace(seen.shape(columns), rows=reader.expected_rows())
-            log(f"Channel {channel.name}: about {reader.expected_rows():,} rows and {columns} columns.")
-            if seen.label:
-                labels[channel.name] = seen.label
-        if schema is None:
+            _look_at(channel, job, seen)
+        if seen.schema is None:
             break
-    if schema is not None:
+    if seen.schema is not None:
+        names = seen.schema.names or Schema.unnamed(seen.shapes["train"].columns).names
         with mistakes.collect():
-            resolve_constraints(job.parameters.settings, schema.names)
-        with mistakes.collect():
-            check_labels(job.parameters, labels, sum(shape.rows for shape in shapes.values()))
-        with mistakes.collect():
-            plan = make_plan(job.parameters, shapes, memory_available())
-            log(plan.describe())
-            plan.check()
+            examined = examine(
+                job.parameters,
+                replace(seen.schema, names=names),
+                seen.labels,
+                seen.shapes,
+                rows=max((shape.rows for shape in seen.shapes.values()), default=0),
+                reading=seen.reading,
+                available=memory_available(),
+            )
+            for line in examined.describe():
+                log(line)
     mistakes.raise_any()
     log("Nothing was found that would stop the job. Only the first rows of each channel were read.")
+
+
+def _look_at(channel: Channel, job: Job, seen: _Seen) -> None:
+    """Read the first batch of a channel."""
+    reader = open_reader(channel, job.data, threads=job.threads, like=seen.schema)
+    own = reader.schema()
+    seen.schema = seen.schema or own
+    runs = Runs()
+    batch = next(runs.watch(reader.batches(own)), None)
+    summary = Summary() if batch is None else summarise(batch)
+    # A batch without rows is the only one: it comes after all rows were left out.
+    if not summary.rows:
+        raise UserError(no_rows(channel.name, summary))
+    if runs.are_whole:
+        runs.groups(channel.name)
+    # libsvm has no names: the highest index of the rows is all that is known of its width.
+    columns = len(own.names) or (summary.extent.highest or 0 if summary.extent else 0)
+    rows = reader.expected_rows()
+    seen.shapes[channel.name] = replace(summary.shape(columns), rows=rows)
+    seen.reading = max(seen.reading, reading_bytes(reader, own))
+    exactly = "" if reader.cheap_to_repeat else "about "
+    log(f"Channel {channel.name}: {exactly}{rows:,} rows and {columns} columns.")
+    if summary.label:
+        seen.labels[channel.name] = summary.label

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from smxgb.channels import DataFile
+from smxgb.errors import UserError
 from smxgb.progress import readable_bytes
+from smxgb.readers.streams import is_compressed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +36,16 @@ def share(channel: Channel, group: Group, *, whole: bool) -> Share:
 
     Workers that hold the same files, whatever the channel's configuration says of them, split them. `whole`
     says that no file may be cut, since rows that belong together stand in one.
+
+    Raises UserError for pipes that bring all hosts the same rows.
     """
+    if channel.mode == "Pipe":
+        if group.size > 1 and channel.distribution == "FullyReplicated":
+            raise UserError(
+                f"channel {channel.name}: each of the {group.size} workers would train on all rows of its "
+                "pipe, for the channel is FullyReplicated: use ShardedByS3Key, or input mode FastFile."
+            )
+        return Share(channel, f"Channel {channel.name}: this worker reads its host's pipe.")
     holders = _holders(channel, group)
     files = split(channel, holders.index(group.rank), len(holders), whole=whole)
     note = f"Channel {channel.name}: this worker reads {_shown(channel.files, files)}"
@@ -78,12 +89,16 @@ def _dealt(files: Sequence[DataFile], index: int, workers: int) -> tuple[DataFil
 
 
 def _can_be_cut(channel: Channel) -> bool:
-    """Return whether a record's begin can be found from any byte: a quoted field may hold a line end."""
+    """Return whether a record's begin can be found from any byte.
+
+    A quoted field may hold a line end, and in a compressed file no byte is what it was.
+    """
     if channel.content_type == "parquet":
         return True
     for file in channel.files:
         with file.path.open("rb") as stream:
-            if b'"' in stream.read(SAMPLED_BYTES):
+            head = stream.read(SAMPLED_BYTES)
+            if b'"' in head or is_compressed(head):
                 return False
     return channel.content_type == "csv"
 

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import errno
-import shutil
-from dataclasses import dataclass, replace
+import time
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from smxgb.batch import CELL_BYTES, Dense
-from smxgb.errors import PlatformError
+from smxgb.batch import CELL_BYTES, Dense, Sparse, rows_of_batch
 from smxgb.groups import Runs
-from smxgb.progress import readable_bytes
+from smxgb.progress import log
 from smxgb.readers.ahead import ahead
+from smxgb.readers.categories import used
+from smxgb.spool import read, sort_by_group, write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from smxgb.batch import Batch, FloatArray, Role, Schema
+    from smxgb.batch import Batch, FloatArray, Schema
     from smxgb.groups import Groups
     from smxgb.readers import Reader
 
+BLOCKS = 16 << 20
+"""Bytes of blocks of text in work."""
+
 DISTINCT = 20
 """Labels are listed up to this many different ones."""
-
-MARGIN = 1.25
-"""How far the estimate must exceed the free space to be believed: it rests on a file's first lines."""
-
-ROLES: tuple[Role, ...] = ("label", "weight", "group", "lower", "upper")
 
 
 @dataclass(frozen=True)
@@ -60,24 +58,49 @@ class Labels:
 
 
 @dataclass(frozen=True)
+class Extent:
+    """The lowest and highest index of sparse rows, as their files count; None where no value is present.
+
+    `width` is the most features that a file says it has, 0 if none says so.
+    """
+
+    lowest: int | None
+    highest: int | None
+    width: int = 0
+
+    def merge(self, other: Extent) -> Extent:
+        """Return the extent of both."""
+        return Extent(
+            _both(min, self.lowest, other.lowest),
+            _both(max, self.highest, other.highest),
+            max(self.width, other.width),
+        )
+
+
+@dataclass(frozen=True)
 class Summary:
     """What a pass over rows has seen.
 
-    `dropped` rows had no valid label. `label` is None if there is no row or no label. `missing` counts the
-    feature cells without a value, None if the pass read no features. `weights` is the sum of the weights,
-    None if the rows have none.
+    `dropped` rows had no valid label. `label` is None if there is no row or no label. `present` counts the
+    feature cells with a value, None if the pass read no features. `weights` is the sum of the weights, None
+    if the rows have none. `columns` is the number of features of dense rows, `extent` that of sparse ones;
+    each is None if there are no such rows. `categories` has those that occur, by the name of their feature.
     """
 
     rows: int = 0
     dropped: int = 0
     label: Labels | None = None
-    missing: int | None = 0
+    present: int | None = 0
     weights: float | None = None
+    columns: int | None = None
+    extent: Extent | None = None
+    categories: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def shape(self, columns: int) -> Shape:
         """Return the shape of the rows that were seen, with so many feature columns."""
         cells = self.rows * columns
-        return Shape(self.rows, columns, (self.missing or 0) / cells if cells else 0.0)
+        missing = 1 - self.present / cells if self.present is not None and cells else 0.0
+        return Shape(self.rows, columns, missing, sparse=self.extent is not None)
 
     def merge(self, other: Summary) -> Summary:
         """Return the summary of the rows of both."""
@@ -85,8 +108,14 @@ class Summary:
             self.rows + other.rows,
             self.dropped + other.dropped,
             _both(Labels.merge, self.label, other.label),
-            None if self.missing is None or other.missing is None else self.missing + other.missing,
+            None if self.present is None or other.present is None else self.present + other.present,
             _both(float.__add__, self.weights, other.weights),
+            _both(max, self.columns, other.columns),
+            _both(Extent.merge, self.extent, other.extent),
+            {
+                name: self.categories.get(name, frozenset()) | other.categories.get(name, frozenset())
+                for name in {**self.categories, **other.categories}
+            },
         )
 
 
@@ -105,23 +134,28 @@ def no_rows(channel: str, summary: Summary) -> str:
 
 @dataclass(frozen=True)
 class Shape:
-    """The size of a matrix. `missing` is the share of its values that are missing, 0 to 1; 0 if unknown."""
+    """The size of a matrix. `missing` is the share of its values that are missing, 0 to 1; 0 if unknown.
+
+    `sparse` says that only the others are stored.
+    """
 
     rows: int
     columns: int
     missing: float = 0.0
+    sparse: bool = False
 
 
 @dataclass(frozen=True)
 class Stored:
     """A channel whose rows can be read any number of times: `batches()` begins a pass.
 
-    `groups` is None where the rows have none.
+    `groups` is None where the rows have none. `reading` is about how many bytes a pass holds at its most.
     """
 
     summary: Summary
     batches: Callable[[], Iterator[Batch]]
     groups: Groups | None = None
+    reading: int = 0
 
     @property
     def rows(self) -> int:
@@ -132,21 +166,69 @@ class Stored:
 def keep(reader: Reader, schema: Schema, folder: Path, name: str) -> Stored:
     """Make the first pass over a channel and return what the later ones read.
 
-    Rows that are not cheap to read again are written to the file `name` in `folder`. Of the others, only the
-    labels and such are read now. Raises UserError for rows that can't be trained on, PlatformError if the
-    folder's volume is too small.
+    Rows that are not cheap to read again are written to the file `name` in `folder`, and so are those of
+    which a group must be brought together. Of the others, only the labels and such are read now. Raises
+    UserError for rows that can't be trained on, PlatformError if the folder's volume is too small.
     """
-    runs = Runs()
-    if reader.cheap_to_repeat:
-        summary = Summary(missing=None)
-        for batch in runs.watch(reader.batches(replace(schema, names=()))):
-            summary = summary.merge(summarise(batch, summary.label))
-        return Stored(summary, lambda: reader.batches(schema), runs.groups(name))
     path = folder / name
-    summary = _spool(reader, schema, path, runs)
-    return Stored(
-        summary, lambda: ahead(_spooled(path, schema)) if summary.rows else iter(()), runs.groups(name)
-    )
+    needed = reader.expected_rows() * CELL_BYTES * (len(schema.names) + 1)
+    reading = reading_bytes(reader, schema)
+    first = _FirstPass()
+    if reader.cheap_to_repeat:
+        # Of the features, only categories must be known before all are read.
+        some = replace(schema, names=tuple(schema.categories))
+        for _ in first.over(told(reader.batches(some), name)):
+            pass
+        summary = replace(first.summary, columns=len(schema.names), present=None)
+        if first.runs.are_whole:
+            return Stored(summary, lambda: reader.batches(schema), first.runs.groups(name), reading)
+        write(reader.batches(schema), path, needed)
+    else:
+        write(first.over(told(reader.batches(schema), name)), path, needed)
+        summary = first.summary
+    if not summary.rows:
+        return Stored(summary, lambda: iter(()), None, reading)
+    runs = first.runs
+    if not runs.are_whole:
+        log(f"Channel {name}: its rows are sorted, so that those of a group stand together.")
+        sort_by_group(path)
+        runs = Runs()
+        for _ in runs.watch(read(path, schema.names)):
+            pass
+    return Stored(summary, lambda: ahead(read(path, schema.names)), runs.groups(name), reading)
+
+
+class _FirstPass:
+    """What the first pass over a channel sees."""
+
+    def __init__(self) -> None:
+        self.summary = Summary()
+        self.runs = Runs()
+
+    def over(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """Yield batches again, taking note of them."""
+        for batch in self.runs.watch(batches):
+            self.summary = self.summary.merge(summarise(batch, self.summary.label))
+            yield batch
+
+
+def reading_bytes(reader: Reader, schema: Schema) -> int:
+    """Return about how many bytes the passes over a channel hold at their most, as measured."""
+    columns = max(1, len(schema.names))
+    batch = CELL_BYTES * columns * rows_of_batch(columns)
+    return 6 * batch + 2 * reader.buffer_bytes if reader.cheap_to_repeat else BLOCKS + 5 * batch // 2
+
+
+def told(batches: Iterator[Batch], channel: str, every: float = 30.0) -> Iterator[Batch]:
+    """Yield `batches`; every half minute, or so many seconds, log how many rows there were."""
+    rows = 0
+    said = time.monotonic()
+    for batch in batches:
+        yield batch
+        rows += batch.rows
+        if time.monotonic() - said >= every:
+            said = time.monotonic()
+            log(f"Channel {channel}: {rows:,} rows read.")
 
 
 def summarise(batch: Batch, known: Labels | None = None) -> Summary:
@@ -163,9 +245,30 @@ def summarise(batch: Batch, known: Labels | None = None) -> Summary:
         batch.rows,
         batch.dropped,
         labels,
-        sum(column.null_count for column in batch.features.columns),
+        _present(batch),
         None if batch.weight is None else float(batch.weight.sum(dtype=np.float64)),
+        batch.features.num_columns if isinstance(batch, Dense) else None,
+        _extent(batch) if isinstance(batch, Sparse) else None,
+        {} if isinstance(batch, Sparse) else _categories(batch),
     )
+
+
+def _present(batch: Batch) -> int:
+    if isinstance(batch, Sparse):
+        return len(batch.indices)
+    return sum(len(column) - column.null_count for column in batch.features.columns)
+
+
+def _categories(batch: Dense) -> dict[str, frozenset[str]]:
+    columns = zip(batch.features.column_names, batch.features.columns, strict=True)
+    return {name: used(column) for name, column in columns if pa.types.is_dictionary(column.type)}
+
+
+def _extent(batch: Sparse) -> Extent:
+    indices = batch.indices
+    if not len(indices):
+        return Extent(None, None, batch.width)
+    return Extent(int(indices.min()), int(indices.max()), batch.width)
 
 
 def _different(label: FloatArray, known: tuple[float, ...] | None) -> tuple[float, ...] | None:
@@ -187,58 +290,3 @@ def _both[T](join: Callable[[T, T], T], one: T | None, other: T | None) -> T | N
     if one is None or other is None:
         return other if one is None else one
     return join(one, other)
-
-
-def _spool(reader: Reader, schema: Schema, path: Path, runs: Runs) -> Summary:
-    """Write a channel's rows as an Arrow IPC stream; no file is left without a complete one."""
-    needed = reader.expected_rows() * CELL_BYTES * (len(schema.names) + 1)
-    if needed > MARGIN * shutil.disk_usage(path.parent).free:
-        raise _no_space(path, needed)
-    summary = Summary()
-    writer: pa.ipc.RecordBatchStreamWriter | None = None
-    try:
-        with pa.OSFile(str(path), "wb") as file:
-            for batch in runs.watch(reader.batches(schema)):
-                summary = summary.merge(summarise(batch, summary.label))
-                record = _record(batch)
-                writer = writer or pa.ipc.new_stream(file, record.schema)
-                writer.write_batch(record)
-            if writer is not None:
-                writer.close()
-    except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise _no_space(path, needed) from error
-        raise
-    return summary
-
-
-def _spooled(path: Path, schema: Schema) -> Iterator[Batch]:
-    # Plain reads, no mapping: mapped pages count as the process's memory.
-    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as stream:
-        for record in stream:
-            yield _batch(record, schema)
-
-
-def _record(batch: Batch) -> pa.RecordBatch:
-    """Return a batch as one record of the spool: its roles, which the metadata name, then its features."""
-    arrays = {role: getattr(batch, role) for role in ROLES}
-    roles = {role: pa.array(array) for role, array in arrays.items() if array is not None}
-    features = [column.combine_chunks() for column in batch.features.columns]
-    columns = [*roles.values(), *features]
-    fields = [pa.field(str(index), column.type) for index, column in enumerate(columns)]
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, {"roles": " ".join(roles)}))
-
-
-def _batch(record: pa.RecordBatch, schema: Schema) -> Batch:
-    roles = record.schema.metadata[b"roles"].decode().split()
-    values = {role: record.column(index).to_numpy() for index, role in enumerate(roles)}
-    features = pa.Table.from_arrays(record.columns[len(roles) :], list(schema.names))
-    return Dense(features, values.pop("label", None), **values)
-
-
-def _no_space(path: Path, needed: int) -> PlatformError:
-    free = shutil.disk_usage(path.parent).free
-    return PlatformError(
-        f"the rows of {path.name} need about {readable_bytes(needed)} in {path.parent}, where "
-        f"{readable_bytes(free)} are free: give the job a larger volume (volume_size), or set spool_dir."
-    )

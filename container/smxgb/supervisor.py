@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 from smxgb.control import Alone, join_hosts
 from smxgb.control.clock import Clock
 from smxgb.environment import ROOT, Paths, child_environ, oom_kills, read_hosts, read_json, read_machine
-from smxgb.errors import AlgorithmError, JobError, PlatformError, UserError, from_json
-from smxgb.progress import Listener, log, log_error, readable_bytes
+from smxgb.errors import AlgorithmError, JobError, PlatformError, UserError, as_job_error, from_json
+from smxgb.progress import PARTIAL, Listener, log, log_error, readable_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 COMMAND = (sys.executable, "-P", "-m", "smxgb", "work")
 """How the work is started; `--link` and the pipe's file descriptor are added. -P keeps a module that lies in
 the current folder from standing in for one of the container's."""
-
-PARTIAL = ".smxgb-"
-"""How the names of files begin that are still being written."""
 
 CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 STOPS = (signal.SIGTERM, signal.SIGINT)
@@ -106,12 +103,16 @@ def supervise(
     paths = Paths.from_environ(environ)
     with suppress(OSError):
         paths.failure.unlink()  # an earlier job's
+    earlier = _models(paths.model)
     with _signals() as wakeup:
         control = _control(environ, paths)
-        error = _run(command, environ, root, wakeup, control, on_round)
+        error = _run(command, environ, root, wakeup, control, on_round=on_round)
         if error:
             _remove_partial(paths.model, paths.output_data)
             _report(error, paths.failure)
+            # In folders that are used again, as on one's own machine. It stays: no failure costs a model.
+            for path in earlier:
+                log_error(f"{path} is the model of an earlier job: this one has left none.")
         _open_to_all(paths.output, paths.model)
         control.close()
     return error.exit_code if error else 0
@@ -134,6 +135,7 @@ def _run(
     root: Path,
     wakeup: int,
     control: Control,
+    *,
     on_round: OnRound | None,
 ) -> JobError | None:
     """Run the work to its end, and the job to its verdict; return the failure, if it is one."""
@@ -189,16 +191,17 @@ class _Watch:
                 self._conclude(None)
             elif self._is_running and self._is_silent():
                 self._conclude(_frozen(self._said, self._control.silence))
-            for message in self._control.hear():
-                match message:
-                    case {"abort": dict(failure)}:
-                        self._end()
-                        return from_json(failure)
-                    case {"leave": True}:
-                        self._end()
-                        return None
-                    case _:
-                        self._said.tell(message)
+            while messages := self._control.hear():
+                for message in messages:
+                    match message:
+                        case {"abort": dict(failure)}:
+                            self._end()
+                            return from_json(failure)
+                        case {"leave": True}:
+                            if self._is_published():
+                                return None
+                        case _:
+                            self._said.tell(message)
             ready = {fd for fd, _ in self._poll.poll(pause)}
 
     def _listen(self, ready: set[int]) -> None:
@@ -237,7 +240,6 @@ class _Watch:
         elif error:
             self._error = error
         elif status == 0 and self._said.success is not None:
-            log(self._said.success)
             self._control.done()
             return
         elif self._stopped:
@@ -245,6 +247,17 @@ class _Watch:
         else:
             self._error = self._explain(status)
         self._control.fail(self._error)
+
+    def _is_published(self) -> bool:
+        """Give the results their names, now that all hosts are done; say so, or that it failed."""
+        try:
+            _name_results(self._said.results)
+        except OSError as problem:
+            self._error = as_job_error(problem)
+            self._control.fail(self._error)
+            return False
+        log(self._said.success or "")
+        return True
 
     def _end(self) -> int:
         """Make sure that nothing of the work is left; return its exit status, 0 if that is known already."""
@@ -304,6 +317,23 @@ def _signals() -> Iterator[int]:
 
 def _noted(_number: int, _frame: FrameType | None) -> None:
     """Handle a signal that is read from the wake-up descriptor: without a handler none arrives there."""
+
+
+def _name_results(results: Sequence[Path]) -> None:
+    """Give the results their names: here, where no signal can make a failure of the job any more.
+
+    Raises OSError, and leaves none of them, if one can't have its name.
+    """
+    named: list[Path] = []
+    try:
+        for path in results:
+            place = path.with_name(path.name.removeprefix(PARTIAL))
+            path.replace(place)
+            named.append(place)
+    except OSError:
+        for path in named:
+            path.unlink(missing_ok=True)
+        raise
 
 
 def _stopped(number: signal.Signals, said: Listener) -> JobError:
@@ -371,8 +401,14 @@ def _report(error: JobError, failure: Path) -> None:
         log_error(f"The failure file {failure} could not be written: {problem.strerror}.")
 
 
+def _models(folder: Path) -> list[Path]:
+    with suppress(OSError):
+        return sorted(path for path in folder.iterdir() if not path.name.startswith(PARTIAL))
+    return []
+
+
 def _remove_partial(*folders: Path) -> None:
-    """Remove what was still being written among the results: all that stands there is uploaded."""
+    """Remove results that have not got their names: all that stands there is uploaded."""
     for path in (path for folder in folders for path in folder.glob(f"{PARTIAL}*")):
         with suppress(OSError):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()

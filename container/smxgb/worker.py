@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import tempfile
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smxgb import logbook
-from smxgb.agreement import by_all
-from smxgb.artifacts import prepare_folders, publish_model, stage_model, write_importance, write_report
+from smxgb.artifacts import MODEL_NAME, prepare_folders, stage_importance, stage_model, stage_report
 from smxgb.boosting import EarlyStopping, Recipe, boost
-from smxgb.environment import free_bytes, memory_available
-from smxgb.errors import UserError
+from smxgb.environment import memory_available
 from smxgb.evaluation import Evaluator, evaluation_line
-from smxgb.hyperparameters import DEFAULT_OBJECTIVE, booster_params, resolve_constraints
-from smxgb.labels import check_labels
+from smxgb.examination import examine
+from smxgb.hyperparameters import DEFAULT_OBJECTIVE, booster_params
+from smxgb.labels import check_groups
 from smxgb.loading import load
 from smxgb.matrix import build_matrix
 from smxgb.own_metrics import OwnMetrics
-from smxgb.plan import make_plan
 from smxgb.progress import PhaseClock, RoundClock, log
+from smxgb.scratch import scratch_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     import xgboost as xgb
 
-    from smxgb.batch import Schema
     from smxgb.boosting import Trained
     from smxgb.evaluation import Values
+    from smxgb.examination import Examined
     from smxgb.group import Group
     from smxgb.job import Device, Job
     from smxgb.loading import Loaded
@@ -58,34 +55,32 @@ def run(job: Job, place: Place, group: Group, link: Link) -> None:
         log(line)
     prepare_folders(job.paths)
     clock = PhaseClock(link)
-    with _scratch_folder(job, link) as scratch:
+    with scratch_folder(job.parameters.settings.spool_dir, job.paths.base, link) as scratch:
         with clock.phase("load"):
             loaded = load(job, place.threads, group, scratch)
-        trained = _train(job, place, group, loaded, scratch=scratch, clock=clock, link=link)
+        examined = _examine(job, loaded, group)
+        trained = _train(job, place, group, loaded, examined, scratch=scratch, clock=clock, link=link)
         # Nothing that follows needs the others, and what they wait for here they would wait for in vain.
         group.leave()
         if group.rank == 0:
-            said = _save(job, loaded, trained, clock)
+            results = _save(job, loaded, trained, clock)
+            said = logbook.closing_line(trained, job.paths.model / MODEL_NAME)
         else:
+            results = []
             said = f"Trained {trained.rounds} rounds. The first host writes the model."
-    link.succeeded(said)
+    link.succeeded(said, results)
 
 
-def _save(job: Job, loaded: Loaded, trained: Trained, clock: PhaseClock) -> str:
-    """Write the artefacts; return the last line of the log."""
+def _save(job: Job, loaded: Loaded, trained: Trained, clock: PhaseClock) -> list[Path]:
+    """Write the artefacts beside their places; return where."""
+    folder = job.paths.output_data
     with clock.phase("save"):
-        write_importance(
-            trained.booster,
-            loaded.schema,
-            job.paths.output_data,
-            linear=job.parameters.settings.booster == "gblinear",
-        )
-        staged = stage_model(trained.booster, loaded.schema, job.paths.model)
+        linear = job.parameters.settings.booster == "gblinear"
+        importance = stage_importance(trained.booster, loaded.schema, folder, linear=linear)
+        model = stage_model(trained.booster, loaded.schema, job.paths.model)
     report = logbook.final_report(job, loaded.all_rows, loaded.schema, trained, clock)
-    write_report(report, job.paths.output_data)
-    path = publish_model(staged)
     log(clock.summary())
-    return logbook.closing_line(trained, path)
+    return [importance, stage_report(report, folder), model]
 
 
 def _train(
@@ -93,44 +88,19 @@ def _train(
     place: Place,
     group: Group,
     loaded: Loaded,
+    examined: Examined,
     *,
     scratch: Path,
     clock: PhaseClock,
     link: Link,
 ) -> Trained:
     """Build the matrices and train on them; they end with this call, before their files in `scratch` do."""
-    with by_all():
-        classes = check_labels(job.parameters, _labels(loaded, group), loaded.all_rows["train"].rows)
-    plan = _plan(job, loaded)
     with clock.phase("matrix"):
-        matrices = _matrices(job, place, loaded, plan, scratch)
+        matrices = _matrices(job, place, loaded, examined.plan, scratch)
     with clock.phase("train"):
-        evaluator = _evaluator(job, loaded, classes, matrices, group)
-        recipe = _recipe(job, place, loaded.schema, classes)
+        evaluator = _evaluator(job, loaded, examined.classes, matrices, group)
+        recipe = _recipe(job, place, examined)
         return boost(recipe, matrices["train"], evaluator, _after_round(job, group, link))
-
-
-@contextmanager
-def _scratch_folder(job: Job, link: Link) -> Iterator[Path]:
-    """Make a folder for what does not stay in memory, on the volume with most room; remove it after."""
-    chosen = job.parameters.settings.spool_dir
-    places = [Path(chosen)] if chosen else [Path(tempfile.gettempdir()), job.paths.base]
-    place = max((place for place in places if _writable(place)), key=free_bytes, default=places[0])
-    if chosen and not _writable(place):
-        raise UserError(
-            f"spool_dir={chosen!r} is no folder that can be written: give one that exists, or leave it out."
-        )
-    with tempfile.TemporaryDirectory(prefix="smxgb-", dir=place, ignore_cleanup_errors=True) as folder:
-        link.scratch(Path(folder))
-        yield Path(folder)
-
-
-def _writable(folder: Path) -> bool:
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
 
 
 def _labels(loaded: Loaded, group: Group) -> dict[str, Labels]:
@@ -143,13 +113,22 @@ def _labels(loaded: Loaded, group: Group) -> dict[str, Labels]:
     }
 
 
-def _plan(job: Job, loaded: Loaded) -> Plan:
+def _examine(job: Job, loaded: Loaded, group: Group) -> Examined:
     columns = len(loaded.schema.names)
-    shapes = {name: kept.summary.shape(columns) for name, kept in loaded.channels.items()}
-    plan = make_plan(job.parameters, shapes, memory_available())
-    log(plan.describe())
-    plan.check()
-    return plan
+    examined = examine(
+        job.parameters,
+        loaded.schema,
+        _labels(loaded, group),
+        {name: kept.summary.shape(columns) for name, kept in loaded.channels.items()},
+        rows=loaded.all_rows["train"].rows,
+        reading=max(kept.reading for kept in loaded.channels.values()),
+        available=memory_available(),
+        whole=loaded.all_rows,
+    )
+    for line in examined.describe():
+        log(line)
+    check_groups(job.parameters, loaded.channels)
+    return examined
 
 
 def _matrices(job: Job, place: Place, loaded: Loaded, plan: Plan, scratch: Path) -> dict[str, xgb.DMatrix]:
@@ -179,7 +158,7 @@ def _evaluator(
         centre=(labels.lowest + labels.highest) / 2 if labels else 0.0,
     )
     seen = {name: matrix for name, matrix in matrices.items() if name != "train" or settings.eval_train}
-    return Evaluator(metrics, own, seen, group)
+    return Evaluator(metrics, own, seen, group, per_query=job.data.group is not None)
 
 
 def _after_round(job: Job, group: Group, link: Link) -> Callable[[int, Values], None]:
@@ -194,12 +173,12 @@ def _after_round(job: Job, group: Group, link: Link) -> Callable[[int, Values], 
     return after_round
 
 
-def _recipe(job: Job, place: Place, schema: Schema, classes: int | None) -> Recipe:
+def _recipe(job: Job, place: Place, examined: Examined) -> Recipe:
     settings = job.parameters.settings
-    parameters = booster_params(job.parameters) | resolve_constraints(settings, schema.names)
+    parameters = {**booster_params(job.parameters), **examined.constraints}
     parameters |= {"device": place.device, "nthread": place.threads}
-    if classes is not None:
-        parameters["num_class"] = classes
+    if examined.classes is not None:
+        parameters["num_class"] = examined.classes
     early_stopping = None
     if settings.early_stopping_rounds:
         watched = job.parameters.monitored

@@ -11,23 +11,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+FIRST = " The label is column 0, the first one; if that is the wrong column, set label_column."
+
 CELLS = {
     "a word in a cell": Mistake(
         "UserError: train/data.csv, line 2, column 1: 'old' is not a number. A missing value is an "
-        "empty cell, NA, NaN, null, None or N/A; encode other text as numbers, or leave its column "
-        "out with drop_columns.",
+        "empty cell, NA, NaN, null, None or N/A. Encode "
+        "other text as numbers, name its column in categorical_columns, or leave it out with drop_columns.",
         train=b"1,2,3\n0,old,4\n1,2,5\n",
     ),
     "words in a cell of a named column": Mistake(
         "UserError: 2 mistakes. 1. train/data.csv, line 6, column 1 ('age'): 'red' is not a number "
-        "(so too line 7). A missing value is an empty cell, NA, NaN, null, None or N/A; encode "
-        "other text as numbers, or leave its column out with drop_columns.",
+        "(so too line 7). A missing value is an empty cell, NA, NaN, null, None or N/A. Encode "
+        "other text as numbers, name its column in categorical_columns, or leave it out with drop_columns.",
         train=NAMED + b"1,red,3\n0,green,4\n1,2,blue\n",
     ),
     "a vector in a cell": Mistake(
         "UserError: train/data.csv, line 2, column 1: '(262144,[4660],[1.0])' is not a number. A "
-        "missing value is an empty cell, NA, NaN, null, None or N/A; encode other text as numbers, "
-        "or leave its column out with drop_columns.",
+        "missing value is an empty cell, NA, NaN, null, None or N/A. Encode "
+        "other text as numbers, name its column in categorical_columns, or leave it out with drop_columns.",
         train=b'1,2,3\n0,"(262144,[4660],[1.0])",4\n',
     ),
     "a short record": Mistake(
@@ -81,12 +83,6 @@ CELLS = {
         {"objective": "rank:ndcg", "group_column": 1},
         b"1,1,3\n0,1.5,4\n",
     ),
-    "groups in pieces": Mistake(
-        "UserError: channel train, row 2 counted from 0: group 1 begins a second time. XGBoost "
-        "needs the rows of a group side by side: sort the rows by the group column.",
-        {"objective": "rank:ndcg", "group_column": 1},
-        b"1,1,3\n0,2,4\n1,1,5\n",
-    ),
     "weights within a group": Mistake(
         "UserError: channel train: the rows of group 1 have weights from 3 to 4. XGBoost weighs "
         "whole groups: give all rows of a group the same weight.",
@@ -124,8 +120,8 @@ CELLS = {
     ),
     "bad cells in both channels": Mistake(
         "UserError: 2 mistakes. 1. train/data.csv, line 2, column 1: 'old' is not a number. A "
-        "missing value is an empty cell, NA, NaN, null, None or N/A; encode other text as numbers, "
-        "or leave its column out with drop_columns.",
+        "missing value is an empty cell, NA, NaN, null, None or N/A. Encode "
+        "other text as numbers, name its column in categorical_columns, or leave it out with drop_columns.",
         train=b"1,2,3\n0,old,4\n",
         validation=b"1,2,3\nx,2,3\n",
     ),
@@ -134,25 +130,25 @@ CELLS = {
 LABELS = {
     "1 and 2 for a binary objective": Mistake(
         "UserError: channel train has the labels 1, 2, but for objective=binary:logistic a label is"
-        " a number from 0 to 1: recode the labels, or choose another objective.",
+        " a number from 0 to 1: recode the labels, or choose another objective." + FIRST,
         {"objective": "binary:logistic"},
         b"1,2\n2,3\n",
     ),
     "-1 and 1 for hinge": Mistake(
         "UserError: channel train has the labels -1, 1, but for objective=binary:hinge a label is 0"
-        " or 1: recode the labels, or choose another objective.",
+        " or 1: recode the labels, or choose another objective." + FIRST,
         {"objective": "binary:hinge"},
         b"-1,2\n1,3\n",
     ),
     "a class below 0": Mistake(
         "UserError: channel train has the labels -1, 1, but for objective=multi:softmax a label is "
-        "a whole number from 0 to num_class - 1: recode the labels, or choose another objective.",
+        "a whole number from 0 to num_class - 1: recode the labels, or choose another objective." + FIRST,
         {"objective": "multi:softmax", "num_class": 3},
         b"-1,2\n1,3\n",
     ),
     "half a class": Mistake(
         "UserError: channel train has the labels 0, 1.5, but for objective=multi:softprob a label "
-        "is a whole number from 0 to num_class - 1: recode the labels, or choose another objective.",
+        "is a whole number from 0 to num_class - 1: recode the labels, or choose another objective." + FIRST,
         {"objective": "multi:softprob"},
         b"0,2\n1.5,3\n",
     ),
@@ -186,58 +182,88 @@ LABELS = {
         {"objective": "multi:softmax"},
         b"0,2\n123456789,3\n",
     ),
+    "numbers far apart that are no classes": Mistake(
+        "UserError: the 2 different labels (0, 150) make 151 classes, one more than the largest: number the "
+        "classes 0, 1, 2 and so on, or set num_class.",
+        {"objective": "multi:softmax"},
+        b"0,2\n150,3\n" * 100,
+    ),
+    "nothing but what was not seen to the end": Mistake(
+        "UserError: channel train has no label above 0 (they are -5, -2), and objective=survival:cox needs "
+        "a time of an event, which is above 0 (a negative one says that the event was not seen).",
+        {"objective": "survival:cox"},
+        b"-5,2\n-2,3\n",
+    ),
+    "nothing but 0 for tweedie": Mistake(
+        "UserError: channel train has no label above 0 (they are 0), and objective=reg:tweedie needs some "
+        "amount above 0.",
+        {"objective": "reg:tweedie"},
+        b"0,2\n0,3\n",
+    ),
+    "rows that all weigh nothing": Mistake(
+        "UserError: channel train: the weights of all 2 rows are 0: give some row a weight above 0, or leave "
+        "out the setting that names the weights.",
+        {"csv_weights": 1},
+        b"1,0,3\n0,0,4\n",
+    ),
+    "as many first predictions as other classes": Mistake(
+        "UserError: base_score has 2 numbers, and there are 3 classes: give one number, or one for each "
+        "class.",
+        {"objective": "multi:softmax", "base_score": "[0.5, 0.5]"},
+        b"0,2\n1,3\n2,3\n",
+    ),
     "a negative count": Mistake(
         "UserError: channel train has the labels -1, 0, but for objective=count:poisson a label is "
-        "a number >= 0: recode the labels, or choose another objective.",
+        "a number >= 0: recode the labels, or choose another objective." + FIRST,
         {"objective": "count:poisson"},
         b"0,2\n-1,3\n",
     ),
     "0 for gamma": Mistake(
         "UserError: channel train has the labels 0, 1, but for objective=reg:gamma a label is a "
-        "number > 0: recode the labels, or choose another objective.",
+        "number > 0: recode the labels, or choose another objective." + FIRST,
         {"objective": "reg:gamma"},
         b"0,2\n1,3\n",
     ),
     "below 0 for tweedie": Mistake(
         "UserError: channel train has the labels -0.5, 1, but for objective=reg:tweedie a label is "
-        "a number >= 0: recode the labels, or choose another objective.",
+        "a number >= 0: recode the labels, or choose another objective." + FIRST,
         {"objective": "reg:tweedie"},
         b"-0.5,2\n1,3\n",
     ),
     "-1 for the logarithmic error": Mistake(
         "UserError: channel train has the labels -1, 1, but for objective=reg:squaredlogerror a "
-        "label is a number > -1: recode the labels, or choose another objective.",
+        "label is a number > -1: recode the labels, or choose another objective." + FIRST,
         {"objective": "reg:squaredlogerror"},
         b"-1,2\n1,3\n",
     ),
     "2 for a probability": Mistake(
         "UserError: channel train has the labels 1, 2, but for objective=reg:logistic a label is a "
-        "number from 0 to 1: recode the labels, or choose another objective.",
+        "number from 0 to 1: recode the labels, or choose another objective." + FIRST,
         {"objective": "reg:logistic"},
         b"2,2\n1,3\n",
     ),
     "a label beyond 1 for auc": Mistake(
         "UserError: channel train has the labels 1, 2, but for metric auc a label is a number from "
-        "0 to 1: recode the labels, or set eval_metric to others.",
+        "0 to 1: recode the labels, or set eval_metric to others." + FIRST,
         {"eval_metric": "auc"},
         b"2,2\n1,3\n",
     ),
     "half a class for accuracy": Mistake(
         "UserError: channel train has the labels 0.5, 1, but for metric accuracy a label is 0 or 1:"
-        " recode the labels, or set eval_metric to others.",
+        " recode the labels, or set eval_metric to others." + FIRST,
         {"objective": "binary:logistic", "eval_metric": "accuracy"},
         b"0.5,2\n1,3\n",
     ),
     "a grade for map": Mistake(
         "UserError: channel train has the labels 1, 2, but for objective=rank:map a label is 0 or "
-        "1: recode the labels, or choose another objective.",
+        "1: recode the labels, or choose another objective." + FIRST,
         {"objective": "rank:map", "group_column": 1},
         b"2,1,3\n1,1,4\n",
     ),
     "a grade too high": Mistake(
         "UserError: channel train has the labels 1, 40, but for objective=rank:ndcg a label is a "
         "grade, a whole number from 0 to 31 (any, with ndcg_exp_gain=false): recode the labels, or "
-        "choose another objective.",
+        "choose another objective." + FIRST,
         {"objective": "rank:ndcg", "group_column": 1},
         b"40,1,3\n1,1,4\n",
     ),

@@ -18,7 +18,9 @@ def typed(content_type: str | None, **settings: object) -> Source:
 
 TABLE = {
     "no channel": Mistake(
-        "UserError: there is no input channel: give the job a channel named 'train'.", train=None
+        "UserError: there is no input channel: /opt/ml/input/data holds no folder, and "
+        "inputdataconfig.json names none. Give the job a channel named 'train'.",
+        train=None,
     ),
     "a channel of another name": Mistake(
         "UserError: there is no channel 'train', only 'trian': rename 'trian' to 'train'.",
@@ -46,13 +48,18 @@ TABLE = {
         "since a row has one label.",
         train=typed("text/csv; label_size=2"),
     ),
+    "text in another encoding": Mistake(
+        "UserError: channel 'train': content type 'text/csv; charset=utf-16': text is read as UTF-8: "
+        "write the files so, and leave charset out.",
+        train=typed("text/csv; charset=utf-16"),
+    ),
     "an input mode that is none": Mistake(
         "UserError: channel 'train': TrainingInputMode='Fast' is not one of File, FastFile, Pipe.",
         train=typed("text/csv", TrainingInputMode="Fast"),
     ),
     "wrapped records": Mistake(
-        "UserError: channel 'train': RecordWrapperType='RecordIO' is not supported: leave it out, "
-        "or set it to None.",
+        "UserError: channel 'train': RecordWrapperType='RecordIO' can't be: only Pipe mode wraps "
+        "files, and the channel's is File.",
         train=typed("text/csv", RecordWrapperType="RecordIO"),
     ),
     "a channel that is a text": Mistake(
@@ -80,7 +87,7 @@ TABLE = {
         " parquet, application/x-parquet, libsvm, text/libsvm, text/x-libsvm, recordio-protobuf, "
         "application/x-recordio-protobuf. Did you mean 'csv'?",
         train=typed("cvs"),
-        validation=typed("text/csv", TrainingInputMode="Pipe"),
+        validation=typed("parquet", TrainingInputMode="Pipe"),
     ),
 }
 

@@ -59,8 +59,8 @@ TABLE = {
     ),
     "NUL bytes later on": Mistake(
         "UserError: train/data.csv, line 2001, column 1: '\\x00\\x00' is not a number. A missing "
-        "value is an empty cell, NA, NaN, null, None or N/A; encode other text as numbers, or leave"
-        " its column out with drop_columns.",
+        "value is an empty cell, NA, NaN, null, None or N/A. Encode "
+        "other text as numbers, name its column in categorical_columns, or leave it out with drop_columns.",
         train=b"1,2,3\n" * 2000 + b"0,\0\0,4\n",
     ),
     "Parquet in a CSV channel": Mistake(
@@ -149,14 +149,16 @@ TABLE = {
     ),
     "texts and dates in Parquet": Mistake(
         "UserError: train/0.parquet: columns that hold no numbers: 'name' (string), 'day' "
-        "(date32[day]). Integers, floats, decimals and booleans are read; encode the others as "
-        "numbers, or leave them out with drop_columns=name,day.",
+        "(date32[day]). Integers, floats, decimals and booleans are read. "
+        "Encode the others as numbers, name those of words in categorical_columns (or set "
+        "enable_categorical=true for all dictionaries), or leave them out with drop_columns=name,day.",
         train=parquet(table(COLUMNS, name=["x", "y"], day=[dt.date(2020, 1, 1)] * 2, n=[Decimal("1.5")] * 2)),
     ),
     "lists in Parquet": Mistake(
         "UserError: train/0.parquet: columns that hold no numbers: 'v' (list<element: double>). "
-        "Integers, floats, decimals and booleans are read; encode the others as numbers, or leave "
-        "them out with drop_columns=v.",
+        "Integers, floats, decimals and booleans are read. "
+        "Encode the others as numbers, name those of words in categorical_columns (or set "
+        "enable_categorical=true for all dictionaries), or leave them out with drop_columns=v.",
         train=parquet(table(COLUMNS, v=[[1.0], [2.0]])),
     ),
     "two columns of one name in Parquet": Mistake(
@@ -182,8 +184,9 @@ TABLE = {
     ),
     "categories": Mistake(
         "UserError: train/0.parquet: columns that hold no numbers: 'c' (dictionary<values=string, "
-        "indices=int8, ordered=0>). Integers, floats, decimals and booleans are read; encode the "
-        "others as numbers, or leave them out with drop_columns=c.",
+        "indices=int8, ordered=0>). Integers, floats, decimals and booleans are read. "
+        "Encode the others as numbers, name those of words in categorical_columns (or set "
+        "enable_categorical=true for all dictionaries), or leave them out with drop_columns=c.",
         train=parquet(pd.DataFrame({"y": [1, 0], "c": pd.Categorical(["a", "b"])}).to_parquet()),
     ),
 }

@@ -32,7 +32,7 @@ TABLE = {
         "UserError: subsample='0' is not allowed: it must be a number above 0, up to 1.", {"subsample": 0}
     ),
     "a misspelt setting": Mistake(
-        "UserError: learnin_rate='0.1' is not a hyperparameter: did you mean learning_rate?",
+        "UserError: learnin_rate is not a hyperparameter: did you mean learning_rate?",
         {"learnin_rate": 0.1},
     ),
     "another library's name": Mistake(
@@ -57,7 +57,7 @@ TABLE = {
         {"objective": "classification"},
     ),
     "what XGBoost sets itself": Mistake(
-        "UserError: num_feature='4' is not a hyperparameter: XGBoost sets it itself; leave it out.",
+        "UserError: num_feature is not a hyperparameter: XGBoost sets it itself; leave it out.",
         {"num_feature": 4},
     ),
     "a value that XGBoost refuses": Mistake(
@@ -124,12 +124,13 @@ TABLE = {
         {"objective": "rank:ndcg"},
     ),
     "a first prediction that can't be": Mistake(
-        "UserError: base_score=2 is not allowed with objective=binary:logistic: it must be from 0 "
-        "to 1; change it or leave it out.",
+        "UserError: base_score=2 is not allowed with objective=binary:logistic: it must be above 0 "
+        "and below 1; change it or leave it out.",
         {"objective": "binary:logistic", "base_score": 2},
     ),
     "exact without a depth": Mistake(
-        "UserError: max_depth=0 (no limit) does not go with tree_method=exact: set a depth, or use hist.",
+        "UserError: max_depth=0 (no limit) does not go with tree_method=exact: set a depth, or use "
+        "tree_method=hist.",
         {"tree_method": "exact", "max_depth": 0},
     ),
     "updating no model": Mistake(
@@ -175,13 +176,13 @@ TABLE = {
         {"csv_delimiter": "ab"},
     ),
     "a GPU that is not there": Mistake(
-        "UserError: device='cuda' (or tree_method='gpu_hist', gpu_id, n_gpus) needs a GPU and this "
-        "host has none: use an instance with a GPU, or set device=cpu.",
+        "UserError: device='cuda' needs a GPU and this host has none: use an instance with a GPU, or "
+        "set device=cpu.",
         {"device": "cuda"},
     ),
     "a GPU that is not there, the old way": Mistake(
-        "UserError: device='cuda' (or tree_method='gpu_hist', gpu_id, n_gpus) needs a GPU and this "
-        "host has none: use an instance with a GPU, or set device=cpu.",
+        "UserError: tree_method='gpu_hist' needs a GPU and this host has none: use an instance with "
+        "a GPU, or set device=cpu.",
         {"tree_method": "gpu_hist"},
     ),
     "a method without a GPU version": Mistake(
@@ -230,6 +231,10 @@ TABLE = {
         "UserError: spool_dir='/no/such/folder' is no folder that can be written: give one that "
         "exists, or leave it out.",
         {"spool_dir": "/no/such/folder"},
+    ),
+    "settings and channels at once": Mistake(
+        "UserError: 2 mistakes. 1. learnin_rate='0.1' is not a hyperparameter: did you mean learning_rate?",
+        {"learnin_rate": 0.1, "early_stopping_rounds": 5},
     ),
     "several at once": Mistake(
         "UserError: 3 mistakes. 1. num_round='ten' is not allowed: it must be a whole number, 1 or more.",

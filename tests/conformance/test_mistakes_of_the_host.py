@@ -197,6 +197,30 @@ TABLE = {
         spoil=write("output/data", b""),
         code=3,
     ),
+    "settings that are a link to nowhere": Mistake(
+        "UserError: /opt/ml/input/config/hyperparameters.json is a link to /no/such/file, which is not "
+        "there: link to a file, or remove it.",
+        spoil=link(f"{CONFIG}/hyperparameters.json", "/no/such/file"),
+    ),
+    "settings that are a link to itself": Mistake(
+        "UserError: /opt/ml/input/config/hyperparameters.json is a link to hyperparameters.json, which "
+        "is not there: link to a file, or remove it.",
+        spoil=link(f"{CONFIG}/hyperparameters.json", "hyperparameters.json"),
+    ),
+    "a spool folder that is not there": Mistake(
+        "UserError: spool_dir='/no/such/folder' is no folder that can be written: give one that exists, "
+        "or leave it out.",
+        {"spool_dir": "/no/such/folder"},
+    ),
+    "a spool folder that no name can be": Mistake(
+        "UserError: spool_dir='a\\x00b' is no folder that can be written: give one that exists, or leave "
+        "it out.",
+        {"spool_dir": "a\0b"},
+    ),
+    "a spool folder beside other mistakes": Mistake(
+        "UserError: 4 mistakes. 1. max_depth='x' is not allowed: it must be a whole number, 0 or more.",
+        {"max_depth": "x", "spool_dir": "/proc", "device": "cuda", "early_stopping_rounds": 5},
+    ),
     "a spool folder that can't be written": Mistake(
         "UserError: spool_dir='/proc' is no folder that can be written: give one that exists, or "
         "leave it out.",

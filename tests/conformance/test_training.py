@@ -117,6 +117,14 @@ def test_a_model_of_a_headerless_file_predicts_a_plain_array(tmp_path: Path) -> 
     assert booster.predict(xgb.DMatrix(table.iloc[:, 1:].to_numpy())).shape == (len(table),)
 
 
+def test_names_of_any_alphabet_are_written_where_the_locale_knows_ascii_only(tmp_path: Path) -> None:
+    table = diabetes().rename(columns={"bmi": "größe"})
+    write_opt_ml(tmp_path, hyperparameters={"num_round": 2}, channels={"train": csv(table, header=True)})
+    done = run_train(tmp_path, environment={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"})
+    assert done.code == 0, done.log
+    assert "größe" in done.output_data["feature_importance.csv"].decode("utf-8")
+
+
 def test_the_names_of_a_header_are_the_models(tmp_path: Path) -> None:
     table = diabetes().rename(columns={"bmi": "mass [kg/m2] <ratio>"})
     done = train(tmp_path, {"num_round": 5}, train=csv(table, header=True))
@@ -133,6 +141,19 @@ def test_every_tree_method_trains_to_the_error_of_plain_xgboost(tmp_path: Path, 
     ours = np.sqrt(np.mean((done.predict(table.iloc[:, 1:]) - table["target"]) ** 2))
     theirs = np.sqrt(np.mean((plain.predict(matrix) - table["target"]) ** 2))
     assert ours == pytest.approx(theirs, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "updater",
+    ["grow_colmaker,prune", "grow_histmaker", "grow_quantile_histmaker,refresh", "grow_quantile_histmaker"],
+)
+def test_updaters_train_as_in_plain_xgboost(tmp_path: Path, updater: str) -> None:
+    table = diabetes()
+    done = train(tmp_path, {"num_round": 5, "updater": updater, "max_depth": 3}, train=table)
+    assert done.code == 0, done.log
+    matrix = xgb.DMatrix(table.iloc[:, 1:].to_numpy(), table["target"].to_numpy())
+    plain = xgb.train({"updater": updater, "max_depth": 3}, matrix, 5)
+    np.testing.assert_allclose(done.predict(table.iloc[:, 1:]), plain.predict(matrix), rtol=0.02)
 
 
 @pytest.mark.parametrize("booster", ["gblinear", "dart"])
@@ -191,3 +212,15 @@ def test_fast_file_mode_gives_the_model_of_file_mode(tmp_path: Path) -> None:
         models.append(train(tmp_path / mode, {"num_round": 4}, train=source).model)
     assert models[0] is not None
     assert models[0] == models[1]
+
+
+def test_a_tuner_finds_its_metric_beside_its_other_name_and_needs_no_validation_for_train(
+    tmp_path: Path,
+) -> None:
+    table = cancer()
+    settings: dict[str, object] = {"objective": "binary:logistic", "num_round": 2, "eval_metric": "error@0.5"}
+    tuned = {"_tuning_objective_metric": "validation:error", "early_stopping_rounds": 1}
+    done = train(tmp_path / "a", settings | tuned, train=table[:400], validation=table[400:])
+    assert re.search(r"\[0\].*\tvalidation-error:\d", done.log), done.log
+    done = train(tmp_path / "b", settings | {"_tuning_objective_metric": "train:error"}, train=table)
+    assert re.search(r"\[0\].*\ttrain-error:\d", done.log), done.log

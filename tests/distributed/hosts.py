@@ -1,7 +1,7 @@
-"""Several hosts on one machine: each is a `train` process with an /opt/ml folder and a loopback address of its own.
+"""Several hosts on one machine: each a `train` process with an /opt/ml folder and a loopback address.
 
-A job's hosts have names, which resolve to addresses; an address is its own name, so that what runs here is what
-runs anywhere.
+A job's hosts have names, which resolve to addresses; an address is its own name, so that what runs here is
+what runs anywhere.
 """
 
 from __future__ import annotations
@@ -152,9 +152,9 @@ def hosts_of(
     names: Sequence[str] | None = None,
     commands: Sequence[Sequence[str]] = (),
 ) -> Iterator[Hosts]:
-    """Write the folders of a job's hosts, one for each item of `channels`; what still runs at the end is killed.
+    """Write the folders of a job's hosts, one for each of `channels`; what still runs at the end is killed.
 
-    `distribution` is the channels' S3DistributionType, not said if None. `commands` go before each host's own.
+    `distribution` is the S3DistributionType, not said if None. `commands` go before each host's own.
     """
     names = names or [f"127.0.0.{number}" for number in range(1, len(channels) + 1)]
     control, tracker = free_ports(names[0], 2) if names[0].startswith("127.") else (7890, 9091)

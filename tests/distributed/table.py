@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Line:
-    """What happened to which host when, and how all hosts ended: codes, seconds until the last had, failures."""
+    """What happened to which host when; how all ended: exit codes, seconds until the last, failures."""
 
     fault: str
     victim: str

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.image.containers import IMAGES, docker, image, run_python
+from tests.image.test_formats import libsvm, recordio
 from tests.opt_ml import csv, parquet
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def test_no_compiler_is_left() -> None:
     assert docker("run", "--rm", image("cpu"), "sh", "-c", "command -v gcc || command -v cc").returncode != 0
 
 
-@pytest.mark.parametrize("write", [csv, parquet])
+@pytest.mark.parametrize("write", [csv, parquet, libsvm, recordio])
 def test_whatever_a_job_imports_is_compiled(
     train: Train, table: pd.DataFrame, write: Callable[[pd.DataFrame], Source]
 ) -> None:

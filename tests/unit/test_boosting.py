@@ -80,6 +80,18 @@ def test_a_metric_keeps_the_name_it_was_asked_by() -> None:
     assert "\ttrain-error@0.5:" in lines[0]
 
 
+def test_one_metric_of_two_names_is_logged_under_both() -> None:
+    x, y = load_breast_cancer(return_X_y=True)
+    train, validation = xgb.DMatrix(x[:400], y[:400]), xgb.DMatrix(x[400:], y[400:])
+    seen = evaluator(["error@0.5", "logloss", "error"], "binary:logistic", train=train, validation=validation)
+    done = boost(Recipe({"objective": "binary:logistic", "nthread": 2}, 2), train, seen, ignored)
+    for data, matrix in (("train", train), ("validation", validation)):
+        wrong = np.mean((done.booster.predict(matrix) > 0.5) != matrix.get_label())
+        values = {metric: of_rounds[-1] for metric, of_rounds in done.history[data].items()}
+        assert list(values) == ["error@0.5", "logloss", "error"]
+        assert values["error"] == values["error@0.5"] == pytest.approx(wrong, abs=1e-6)
+
+
 @pytest.mark.parametrize("booster", ["gbtree", "dart", "gblinear"])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_early_stopping_leaves_the_model_of_the_best_round(booster: str) -> None:
@@ -178,4 +190,14 @@ def test_a_metric_that_is_never_defined_is_said_once_and_stops_nothing(
     recipe = Recipe({"objective": "binary:logistic", "nthread": 2}, 5, rule)
     done = boost(recipe, train, evaluator(["auc"], validation=validation), ignored)
     assert (done.rounds, done.best_round) == (5, None)
-    assert capsys.readouterr().out.count("validation-auc is undefined (nan)") == 1
+    said = capsys.readouterr().out
+    assert (
+        said.count("validation-auc is undefined (nan) on these rows: do they hold more than one class") == 1
+    )
+    assert said.count("validation-auc was undefined (nan) in every round. The model is that of the last") == 1
+
+
+def test_an_undefined_loss_is_not_blamed_on_the_classes(capsys: pytest.CaptureFixture[str]) -> None:
+    x, y = load_diabetes(return_X_y=True)
+    boost(Recipe({"nthread": 1}, 1), train := xgb.DMatrix(x, -y), evaluator(["rmsle"], train=train), ignored)
+    assert "train-rmsle is undefined (nan) on these rows: do their labels fit it" in capsys.readouterr().out

@@ -97,7 +97,7 @@ def test_all_mistakes_of_a_channel_are_reported_together(tmp_path: Path) -> None
                 "ContentType": "text/cvs",
                 "TrainingInputMode": "Pip",
                 "S3DistributionType": "Sharded",
-                "CompressionType": "Gzip",
+                "CompressionType": "Lzma",
             }
         },
     )
@@ -118,6 +118,12 @@ def test_what_is_not_data_is_skipped_and_named(tmp_path: Path) -> None:
         "empty.csv (empty)",
         "manifest.json",
     )
+
+
+def test_a_link_that_leads_nowhere_is_no_mistake_under_a_name_that_is_skipped(tmp_path: Path) -> None:
+    fill(tmp_path, part__csv=CSV)
+    (tmp_path / ".#part.csv").symlink_to("user@host.1234")  # an editor's lock
+    assert [file.path.name for file in find_files(tmp_path)[0]] == ["part.csv"]
 
 
 def test_files_in_deep_folders_are_found_in_a_fixed_order(tmp_path: Path) -> None:

@@ -61,10 +61,12 @@ def test_rows_without_groups_have_none() -> None:
     assert Runs().groups("train") is None
 
 
-def test_a_group_that_begins_twice_is_refused_with_its_row() -> None:
-    with pytest.raises(UserError) as caught:
-        found([9, 9, 4, 4, 9, 7])
-    assert caught.value.mistakes[0].startswith("channel train, row 4 counted from 0: group 9 begins a second")
+@pytest.mark.parametrize(("group", "whole"), [([9, 9, 4, 4, 9, 7], False), ([9, 9, 4, 4, 4, 7], True)])
+def test_a_group_that_begins_twice_is_not_whole(group: list[int], whole: bool) -> None:  # noqa: FBT001
+    runs = Runs()
+    for _ in runs.watch(iter(batches(group))):
+        pass
+    assert runs.are_whole is whole
 
 
 def test_rows_of_a_group_that_weigh_differently_are_refused() -> None:

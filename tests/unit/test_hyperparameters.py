@@ -11,7 +11,7 @@ import xgboost as xgb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smxgb.errors import UserError
+from smxgb.errors import Mistakes, UserError
 from smxgb.hyperparameters import (
     Hyperparameters,
     Parsed,
@@ -333,7 +333,7 @@ def test_all_mistakes_come_together_in_one_error() -> None:
         "alpha='x' is not allowed: it must be a number, 0 or more.",
         "checkpoint_keep='9' is not available in this version: leave it out (the default is 5).",
         "eval_metric: there is no metric 'acuracy': did you mean accuracy?",
-        "max_dept='3' is not a hyperparameter: did you mean max_depth?",
+        "max_dept is not a hyperparameter: did you mean max_depth?",
     )
 
 
@@ -413,11 +413,37 @@ def test_old_names_and_values_become_those_of_today_with_a_line_each(
         ("sparse_treshold", "did you mean sparse_threshold?"),
         ("num_feature", "XGBoost sets it itself; leave it out."),
         ("rng_state", "XGBoost sets it itself; leave it out."),
-        ("xyzzy", "leave it out; the README lists the settings that there are."),
+        ("xyzzy", "leave it out; `smxgb describe` lists all."),
+        ("x" * 3000, "leave it out; `smxgb describe` lists all."),
     ],
 )
 def test_an_unknown_name_is_refused_with_the_nearest(name: str, cure: str) -> None:
-    assert mistake(**{name: "1"}) == f"{name}='1' is not a hyperparameter: {cure}"
+    shown = name if len(name) < 60 else "x" * 57 + "..."
+    assert mistake(**{name: "1"}) == f"{shown} is not a hyperparameter: {cure}"
+
+
+def test_the_value_of_an_unknown_name_is_never_said() -> None:
+    assert "AKIA5" not in mistake(aws_secret_access_key="AKIA5")  # noqa: S106 - it is none
+
+
+def test_mistakes_may_be_taken_together_with_those_of_the_rest_of_the_job() -> None:
+    mistakes = Mistakes()
+    found = parse({"num_round": "5", "max_depth": "x", "eta": "0.1"}, mistakes)
+    assert [*mistakes] == ["max_depth='x' is not allowed: it must be a whole number, 0 or more."]
+    assert (found.settings.max_depth, found.settings.eta) == (None, 0.1)
+
+
+def test_a_setting_is_shown_as_the_job_gives_it() -> None:
+    assert parsed(gpu_id="0").shown["device"] == "gpu_id='0'"
+    assert parsed(tree_method="gpu_hist").shown["device"] == "tree_method='gpu_hist'"
+    assert parsed(tree_method="gpu_hist", device="gpu").shown["device"] == "device='gpu'"
+
+
+@pytest.mark.parametrize("selector", ["greedy", "thrifty", "random"])
+def test_a_selector_of_features_needs_its_updater(selector: str) -> None:
+    assert mistake(booster="gblinear", feature_selector=selector) == (
+        f"feature_selector={selector} needs updater=coord_descent: set that too."
+    )
 
 
 @pytest.mark.parametrize(
@@ -652,8 +678,17 @@ def test_a_setting_that_comes_later_is_accepted_at_its_default_only(field: str) 
         ),
         (
             {"objective": "binary:logistic", "base_score": "1.5"},
-            "base_score=1.5 is not allowed with objective=binary:logistic: it must be from 0 to 1",
+            "base_score=1.5 is not allowed with objective=binary:logistic: it must be above 0 and below 1",
         ),
+        (
+            {"updater": "grow_colmaker,prune", "max_depth": "0"},
+            "max_depth=0 (no limit) does not go with updater=grow_colmaker,prune",
+        ),
+        (
+            {"updater": "grow_colmaker", "sampling_method": "gradient_based", "subsample": "0.5"},
+            "sampling_method=gradient_based does not go with updater=grow_colmaker",
+        ),
+        ({"updater": "grow_colmaker,grow_colmaker"}, "has 2 that grow trees, and one tree is grown once"),
         (
             {"objective": "reg:gamma", "base_score": "0"},
             "base_score=0 is not allowed with objective=reg:gamma: it must be above 0",
@@ -686,6 +721,20 @@ def test_settings_that_contradict_each_other_are_refused_as_xgboost_does(
     ("raw", "words"),
     [
         ({"objective": "survival:aft"}, ("needs label_lower_column", "needs label_upper_column")),
+        (
+            {"objective": "binary:logistic", "base_score": "0"},
+            ("base_score=0 is not allowed with objective=binary:logistic: it must be above 0 and below 1",),
+        ),
+        ({"base_score": "[0.5, 0.5]"}, ("base_score has 2 numbers, and the model has 1 output: give one",)),
+        (
+            {"objective": "reg:quantileerror", "quantile_alpha": "0.1,0.9", "base_score": "1,2,3"},
+            ("base_score has 3 numbers, and the model has 2 outputs",),
+        ),
+        ({"updater": "grow_histmaker,grow_quantile_histmaker"}, ("has 2 that grow trees",)),
+        (
+            {"multi_strategy": "multi_output_tree", "updater": "grow_quantile_histmaker,prune"},
+            ("multi_output_tree does not go with updater=grow_quantile_histmaker,prune",),
+        ),
         ({"label_upper_column": "2"}, ("label_upper_column goes with objective=survival:aft only",)),
         ({"csv_weights": "1", "weight_column": "w"}, ("csv_weights and weight_column both say",)),
         (
@@ -697,6 +746,10 @@ def test_settings_that_contradict_each_other_are_refused_as_xgboost_does(
             ("drop_columns holds 'y', which is the label_column",),
         ),
         ({"objective": "multi:softmax", "eval_metric": "f1_binary"}, ("use f1_macro",)),
+        (
+            {"objective": "multi:softmax", "eval_metric": "auc", "group_column": "1"},
+            ("metric auc is not for classes in groups",),
+        ),
         ({"eval_metric": "quantile"}, ("metric quantile needs quantile_alpha",)),
         (
             {
@@ -727,7 +780,9 @@ def test_settings_that_contradict_each_other_for_the_container_are_refused(
         {"rate_drop": "0.1", "one_drop": "1", "sample_type": "weighted"},
         {"booster": "dart", "rate_drop": "0.1", "normalize_type": "forest"},
         {"updater": "grow_quantile_histmaker,prune", "refresh_leaf": "0"},
-        {"objective": "binary:logistic", "base_score": "0"},
+        {"objective": "binary:logistic", "base_score": "0.01"},
+        {"objective": "binary:logitraw", "base_score": "0"},
+        {"tree_method": "exact", "updater": "grow_histmaker", "max_depth": "0"},
         {"objective": "multi:softprob", "num_class": "3", "base_score": "[0.2, 0.3, 0.5]"},
         {"max_depth": "0", "max_leaves": "0"},
         {"tree_method": "exact", "sampling_method": "gradient_based"},
@@ -771,6 +826,32 @@ def test_a_tuning_metric_of_the_tuners_own_naming_is_no_mistake() -> None:
     assert [metric.name for metric in job.metrics] == ["rmse"]
     assert job.notes[0].startswith(
         "_tuning_objective_metric='ObjectiveMetric' is no metric of this container"
+    )
+
+
+def test_a_metric_keeps_each_name_that_something_looks_for() -> None:
+    job = parsed(
+        objective="binary:logistic",
+        eval_metric="error@0.5",
+        _tuning_objective_metric="validation:error",
+        early_stopping_metric="error@0.50",
+    )
+    assert [metric.name for metric in job.metrics] == ["error@0.5", "error", "error@0.50"]
+    assert job.monitored.name == "error@0.50"
+
+
+def test_early_stopping_by_the_training_rows_is_refused() -> None:
+    assert mistake(early_stopping_metric="train-rmse") == (
+        "early_stopping_metric='train-rmse' is a metric of the training rows, and early stopping watches the "
+        "validation channel: set rmse."
+    )
+
+
+def test_a_tuned_metric_of_the_training_rows_must_be_logged() -> None:
+    assert parsed(_tuning_objective_metric="train:rmse").notes == ()
+    assert mistake(_tuning_objective_metric="train:rmse", eval_train="false") == (
+        "the tuning job optimises 'train:rmse', and eval_train=false leaves it out of the log: leave out "
+        "eval_train, or tune a metric of the validation channel."
     )
 
 

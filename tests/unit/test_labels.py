@@ -3,10 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from smxgb.batch import Layout
 from smxgb.errors import UserError
 from smxgb.hyperparameters import Parsed, parse
-from smxgb.labels import DOMAINS, check_labels
-from smxgb.store import Labels
+from smxgb.labels import DOMAINS, check_all_rows, check_labels
+from smxgb.store import Labels, Summary
 
 
 def labels(*values: float) -> Labels:
@@ -78,6 +79,7 @@ def test_other_objectives_have_no_classes() -> None:
         ("aucpr", "reg:squarederror", (0, 1), (-1, 1)),
         ("ndcg@3", "reg:squarederror", (0, 31), (0, 32)),
         ("ndcg", "rank:pairwise", (0, 31), (0, 0.5)),
+        ("aucpr", "rank:pairwise", (0, 1), (0, 2)),
         ("map", "rank:pairwise", (0, 1), (0, 2)),
         ("pre@2", "reg:squarederror", (0, 1), (0, 0.5)),
         ("f1", "binary:logistic", (0, 1), (0, 0.5)),
@@ -93,7 +95,8 @@ def test_a_metric_takes_its_labels_and_no_others(
 
 def test_a_metric_of_classes_takes_any_class() -> None:
     found = {"train": labels(0, 1, 2)}
-    assert check_labels(settings(objective="multi:softmax", eval_metric="auc,f1"), found, rows=100) == 3
+    given = settings(objective="multi:softmax", eval_metric="auc,f1", group_column=None)
+    assert check_labels(given, found, rows=100) == 3
 
 
 def test_high_grades_are_taken_where_the_gain_is_the_grade_itself() -> None:
@@ -104,3 +107,68 @@ def test_high_grades_are_taken_where_the_gain_is_the_grade_itself() -> None:
 def test_more_classes_than_rows_are_taken_for_labels_that_are_none() -> None:
     text = refusal(labels(0, 12_345), objective="multi:softmax")
     assert "has the label 12345, which makes 12,346 classes of 100 rows: number the classes" in text
+
+
+def test_the_same_labels_in_both_channels_are_one_mistake() -> None:
+    found = {"train": labels(1, 2), "validation": labels(1, 3)}
+    with pytest.raises(UserError) as caught:
+        check_labels(settings(objective="binary:logistic"), found, rows=100)
+    assert caught.value.mistakes == (
+        (
+            "channel train has the labels 1, 2 (so has channel validation), but for "
+            "objective=binary:logistic a label is a number from 0 to 1: recode the labels, or choose another "
+            "objective."
+        ),
+    )
+
+
+def test_a_label_that_nobody_chose_is_named_with_its_column() -> None:
+    layout = Layout(("age", "income", "churn"), 3, (1, 2), (("label", 0),))
+    for given, hinted in (({}, True), ({"label_column": "age"}, False)):
+        with pytest.raises(UserError) as caught:
+            check_labels(settings(objective="binary:logistic", **given), {"train": labels(33)}, 9, layout)
+        hint = " The label is column 0 ('age'), the first one; if that is the wrong column, set label_column."
+        assert (hint in caught.value.mistakes[0]) == hinted
+
+
+def seen(*values: float, weights: float | None = None) -> Summary:
+    return Summary(rows=len(values), label=labels(*values), weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("objective", "words"),
+    [("survival:cox", "a time of an event, which is above 0"), ("reg:tweedie", "some amount above 0")],
+)
+def test_an_objective_whose_model_would_be_nan_needs_a_label_above_0(objective: str, words: str) -> None:
+    none = {"survival:cox": (-2, -1), "reg:tweedie": (0, 0)}[objective]
+    parameters = settings(objective=objective)
+    check_all_rows(parameters, {"train": seen(*none, 3), "validation": seen(*none)}, None)
+    with pytest.raises(UserError, match=words):
+        check_all_rows(parameters, {"train": seen(*none)}, None)
+
+
+def test_weights_that_are_all_0_are_refused_in_every_channel() -> None:
+    channels = {"train": seen(0, 1, weights=0.5), "validation": seen(0, 1, weights=0)}
+    with pytest.raises(UserError) as caught:
+        check_all_rows(settings(), channels, None)
+    assert caught.value.mistakes[0].startswith("channel validation: the weights of all 2 rows are 0")
+
+
+def test_classes_that_no_row_has_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    check_all_rows(settings(objective="multi:softmax"), {"train": seen(0, 1, 3), "validation": seen(5)}, 6)
+    assert "No row has the label 2, 4, which are classes" in capsys.readouterr().out
+
+
+def test_labels_that_make_far_more_classes_than_there_are_labels_are_refused() -> None:
+    parameters = settings(objective="multi:softmax")
+    check_all_rows(parameters, {"train": seen(0, 99)}, 100)
+    with pytest.raises(UserError, match=r"the 2 different labels \(0, 30000\) make 30,001 classes"):
+        check_all_rows(parameters, {"train": seen(0, 30_000)}, 30_001)
+    check_all_rows(settings(objective="multi:softmax", num_class=30_001), {"train": seen(0, 30_000)}, 30_001)
+
+
+def test_first_predictions_are_as_many_as_the_counted_classes() -> None:
+    parameters = settings(objective="multi:softmax", base_score="[0.2, 0.3, 0.5]")
+    assert check_labels(parameters, {"train": labels(0, 2)}, rows=10) == 3
+    with pytest.raises(UserError, match="base_score has 3 numbers, and there are 4 classes"):
+        check_labels(parameters, {"train": labels(0, 3)}, rows=10)

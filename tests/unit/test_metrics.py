@@ -250,8 +250,8 @@ def names(metrics: tuple[Metric, ...]) -> list[str]:
 def test_the_users_list_comes_first_without_doubles_then_the_tuning_metric() -> None:
     default = default_metric("binary:logistic")
     asked = [parse_metric(text) for text in ("error@0.5", "auc", "error", "auc")]
-    assert names(merged_metrics(asked, parse_metric("f1"), default)) == ["error@0.5", "auc", "f1"]
-    assert names(merged_metrics(asked, parse_metric("auc"), default)) == ["error@0.5", "auc"]
+    assert names(merged_metrics(asked, parse_metric("f1"), default)) == ["error@0.5", "auc", "error", "f1"]
+    assert names(merged_metrics(asked, parse_metric("auc"), default)) == ["error@0.5", "auc", "error"]
     assert names(merged_metrics([], parse_metric("auc"), default)) == ["auc"]
     assert names(merged_metrics([], None, default)) == ["logloss"]
 

@@ -91,11 +91,12 @@ def test_the_supervisor_hears_what_the_work_says(pipe: tuple[Link, Listener]) ->
     link.phase("matrix")
     link.scratch(Path("/volume/a"))
     link.scratch(Path("/volume/b"))
-    link.succeeded("done")
+    link.succeeded("done", [Path("/model/.smxgb-xgboost-model")])
     assert listener.listen()
     assert listener.phase == "matrix"
     assert listener.scratch == [Path("/volume/a"), Path("/volume/b")]
     assert listener.success == "done"
+    assert listener.results == [Path("/model/.smxgb-xgboost-model")]
     assert listener.error is None
 
 

@@ -216,6 +216,56 @@ def test_a_stop_comes_too_late_for_work_that_is_done(job: Job) -> None:
     assert job.failure is None
 
 
+WRITE = """
+results = [base / "output/data/.smxgb-metrics.json", base / "model/.smxgb-xgboost-model"]
+for path in results:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(path.name)
+print("written", flush=True)
+"""
+
+
+def test_results_get_their_names_when_the_work_has_succeeded(job: Job) -> None:
+    code, out, _ = job.run(WRITE + "link.succeeded('done', results)")
+    assert (code, out) == (0, "written\ndone\n")
+    assert [path.name for path in (job.base / "model").iterdir()] == ["xgboost-model"]
+    assert [path.name for path in (job.base / "output/data").iterdir()] == ["metrics.json"]
+
+
+@pytest.mark.parametrize("end", ["os._exit(1)", "link.failed(UserError('a'))", "os.kill(os.getpid(), 9)"])
+def test_results_that_were_written_before_a_failure_do_not_stay(job: Job, end: str) -> None:
+    assert job.run(WRITE + end)[0] != 0
+    assert not [path for path in job.base.rglob("*") if path.is_file() and path.name != "failure"]
+
+
+def test_results_that_were_written_before_a_stop_do_not_stay(job: Job) -> None:
+    with job.running(WRITE + "time.sleep(60)") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.terminate()
+        assert process.wait(10) == 143
+    assert not [path for path in job.base.rglob("*") if path.is_file() and path.name != "failure"]
+
+
+def test_results_that_can_not_get_their_names_make_the_job_a_failure(job: Job) -> None:
+    job.write("model/xgboost-model/file")
+    code, out, _ = job.run(WRITE + "link.succeeded('done', results)")
+    assert code != 0
+    assert "done" not in out
+    assert job.failure is not None
+    assert not list((job.base / "output/data").iterdir())
+
+
+def test_a_failure_leaves_the_model_of_an_earlier_job_and_says_whose_it_is(job: Job) -> None:
+    model = job.write("model/xgboost-model", "precious")
+    _, _, err = job.run("link.failed(UserError('a'))")
+    assert model.read_text() == "precious"
+    assert err.splitlines() == [
+        "UserError: a",
+        f"{model} is the model of an earlier job: this one has left none.",
+    ]
+
+
 def test_a_stop_before_the_work_has_said_anything_ends_it(job: Job) -> None:
     with job.running("time.sleep(60)") as process:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")

@@ -47,8 +47,8 @@ class Control(Protocol):
     def hear(self) -> list[Mapping[str, object]]:
         """Do what is due and return what the leader says.
 
-        `{"lead": address}`: start the tracker; `{"tracker": arguments}`: join the group; `{"abort": failure}`:
-        end now, for this reason; `{"leave": true}`: the model is safe.
+        `{"lead": address}`: start the tracker; `{"tracker": arguments}`: join the group; `{"abort":
+        failure}`: end now, for this reason; `{"leave": true}`: the model is safe.
         """
 
     def close(self) -> None:

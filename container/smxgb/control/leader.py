@@ -93,14 +93,14 @@ class Leader:
         self._listen()
         self._own.heard = self._clock.now()
         self._beat()
-        if self._verdict is None and not self._succeeded:
+        if self._verdict is None:
             self._judge()
         heard, self._inbox = self._inbox, []
         return heard
 
     def close(self) -> None:
         """Tell the verdict to all, and to those who come too late for it, and see that it has arrived."""
-        if self._succeeded:
+        if self._succeeded and self._verdict is None:
             self._send({"leave": True})
         begin = self._clock.elapsed()
         come_until = min(begin + self._limits.silence_timeout, self._limits.start_timeout)
@@ -237,19 +237,20 @@ class Leader:
             self._verdict = error
             self._send({"abort": error.as_json()})
             self._inbox.append({"abort": error.as_json()})
-            for member in self._silent(now, self._limits.silence_timeout):
+            for member in self._silent(now, self._limits.silence_timeout / 2):
                 self._part(member)  # it can't confirm the verdict, but finds it when it wakes up
             return
         if all(member.is_done for member in self._members.values()):
-            self._succeeded = True
-            self._inbox.append({"leave": True})
+            if not self._succeeded:
+                self._succeeded = True
+                self._inbox.append({"leave": True})
         elif not self._called and self._address and all(m.has_arrived for m in self._members.values()):
             self._called = True
             self._inbox.append({"lead": self._address})
         self._tell_news(now)
 
     def _causes(self, now: float) -> Iterator[JobError]:
-        """Yield what ends the job, if anything does: what is certain comes before what may be a consequence."""
+        """Yield what ends the job: what is certain comes before what may be a consequence."""
         for _, error in self._failures:
             if error.origin != "elsewhere":
                 yield error

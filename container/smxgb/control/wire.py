@@ -117,7 +117,7 @@ def resolve(name: str) -> str:
 
 
 def own_address(hosts: Hosts) -> str:
-    """Return the address under which the other hosts reach this one. Raises NotReady as long as there is none.
+    """Return the address under which other hosts reach this one. Raises NotReady while there is none.
 
     A name that stands for the loopback device, as some images' /etc/hosts have it, helps nobody else; the
     interface that SageMaker names may have the address then, but need not exist.

@@ -3,6 +3,7 @@
 from smxgb.hyperparameters.consistency import DEFAULT_OBJECTIVE
 from smxgb.hyperparameters.constraints import resolve_constraints
 from smxgb.hyperparameters.declaration import ColumnRef, Hyperparameters
+from smxgb.hyperparameters.evaluation import tunes_on_train
 from smxgb.hyperparameters.parsing import Parsed, booster_params, parse
 
 __all__ = [
@@ -13,4 +14,5 @@ __all__ = [
     "booster_params",
     "parse",
     "resolve_constraints",
+    "tunes_on_train",
 ]

@@ -19,6 +19,7 @@ DEFAULT_OBJECTIVE: Objective = "reg:squarederror"
 
 _LINEAR_UPDATERS = frozenset({"shotgun", "coord_descent"})
 _MODIFIERS = frozenset({"refresh", "prune"})
+_NOT_HIST = frozenset({"exact", "approx"})
 _LOGISTIC = frozenset({"binary:logistic", "reg:logistic"})
 _POSITIVE = frozenset({"count:poisson", "reg:gamma", "reg:tweedie", "survival:cox"})
 
@@ -31,6 +32,7 @@ def conflicts(settings: Hyperparameters) -> Iterator[Finding]:
     yield from _about_trees(settings)
     yield from _about_updaters(settings)
     yield from _about_columns(settings)
+    yield from _about_categories(settings)
 
 
 def _finding(fields: set[str], text: str) -> Finding:
@@ -87,8 +89,16 @@ def _about_groups(settings: Hyperparameters) -> Iterator[Finding]:
 def _about_base_score(settings: Hyperparameters) -> Iterator[Finding]:
     objective = settings.objective or DEFAULT_OBJECTIVE
     scores = settings.base_score or ()
-    if objective in _LOGISTIC and not all(0 <= score <= 1 for score in scores):
-        allowed = "from 0 to 1"
+    outputs = _outputs(settings)
+    if len(scores) > 1 and outputs not in {None, len(scores)}:
+        yield _finding(
+            {"base_score", "objective", "num_class", "quantile_alpha", "expectile_alpha"},
+            f"base_score has {len(scores)} numbers, and the model has {outputs} "
+            f"output{'s' if outputs != 1 else ''}: give one number, or one for each output.",
+        )
+    # XGBoost takes a probability of 0 or 1, and begins with log-odds that no round makes good again.
+    if objective in _LOGISTIC and not all(0 < score < 1 for score in scores):
+        allowed = "above 0 and below 1"
     elif objective in _POSITIVE and not all(score > 0 for score in scores):
         allowed = "above 0"
     else:
@@ -100,23 +110,38 @@ def _about_base_score(settings: Hyperparameters) -> Iterator[Finding]:
     )
 
 
+def _outputs(settings: Hyperparameters) -> int | None:
+    """Return how many numbers the model predicts for a row, None if the classes are to be counted."""
+    objective = settings.objective or DEFAULT_OBJECTIVE
+    if kind_of(objective) == "multi-class":
+        return settings.num_class
+    alphas = {"reg:quantileerror": settings.quantile_alpha, "reg:expectileerror": settings.expectile_alpha}
+    return len(alphas.get(objective) or ()) or 1
+
+
 def _about_trees(settings: Hyperparameters) -> Iterator[Finding]:
-    exact = settings.tree_method == "exact" and settings.booster != "gblinear"
+    if settings.booster == "gblinear":
+        return
+    # Updaters take the place of the tree method.
+    updaters = settings.updater or ()
+    chosen = f"updater={','.join(updaters)}" if updaters else f"tree_method={settings.tree_method}"
+    fields = {"updater", "tree_method"}
+    exact = "grow_colmaker" in updaters if updaters else settings.tree_method == "exact"
     if exact and settings.max_depth == 0:
         yield _finding(
-            {"tree_method", "max_depth"},
-            "max_depth=0 (no limit) does not go with tree_method=exact: set a depth, or use hist.",
+            fields | {"max_depth"},
+            f"max_depth=0 (no limit) does not go with {chosen}: set a depth, or use tree_method=hist.",
         )
     if exact and settings.sampling_method == "gradient_based" and (settings.subsample or 1) < 1:
         yield _finding(
-            {"tree_method", "sampling_method", "subsample"},
-            "sampling_method=gradient_based does not go with tree_method=exact: use tree_method=hist.",
+            fields | {"sampling_method", "subsample"},
+            f"sampling_method=gradient_based does not go with {chosen}: use tree_method=hist.",
         )
-    if settings.multi_strategy == "multi_output_tree" and settings.tree_method in {"exact", "approx"}:
+    hist = set(updaters) <= {"grow_quantile_histmaker"} if updaters else settings.tree_method not in _NOT_HIST
+    if settings.multi_strategy == "multi_output_tree" and not hist:
         yield _finding(
-            {"multi_strategy", "tree_method"},
-            f"multi_strategy=multi_output_tree does not go with tree_method={settings.tree_method}: "
-            "use tree_method=hist.",
+            fields | {"multi_strategy"},
+            f"multi_strategy=multi_output_tree does not go with {chosen}: use tree_method=hist.",
         )
 
 
@@ -141,12 +166,32 @@ def _about_updaters(settings: Hyperparameters) -> Iterator[Finding]:
             {"updater", "booster"},
             f"updater={wrong[0]} does not go with booster={booster}: use {allowed}, or leave it out.",
         )
+    elif len(growers := [name for name in updaters if name.startswith("grow_")]) > 1:
+        yield _finding(
+            {"updater"},
+            f"updater={','.join(updaters)} has {len(growers)} that grow trees, and one tree is grown once: "
+            "keep one of them.",
+        )
     elif updaters and updaters[0] in _MODIFIERS:
         yield _finding(
             {"updater"},
             f"updater={updaters[0]} changes trees and builds none: put one that grows trees before it, "
             "as in grow_colmaker,prune, or leave updater out.",
         )
+
+
+def _about_categories(settings: Hyperparameters) -> Iterator[Finding]:
+    field = "categorical_columns" if settings.categorical_columns else "enable_categorical"
+    if not getattr(settings, field):
+        return
+    for name, value in (("booster", "gblinear"), ("tree_method", "exact")):
+        if getattr(settings, name) == value:
+            yield _finding(
+                {field, name},
+                f"{name}={value} can't split categories, which {field} asks for: encode them as numbers, or "
+                "use "
+                "tree_method=hist.",
+            )
 
 
 def _about_columns(settings: Hyperparameters) -> Iterator[Finding]:

@@ -203,15 +203,19 @@ class Hyperparameters(BaseModel):
     label_lower_column: ColumnRef | None = _container(None, "Column of survival:aft's lower bound.")
     label_upper_column: ColumnRef | None = _container(None, "Column of survival:aft's upper bound.")
     drop_columns: tuple[ColumnRef, ...] = _container((), "Columns to leave out, by name or index.")
-    categorical_columns: tuple[ColumnRef, ...] = _later((), "Columns that hold categories.")
-    enable_categorical: bool = _later(False, "Split columns of categories as such.")  # noqa: FBT003
+    categorical_columns: tuple[ColumnRef, ...] = _container(
+        (), "Columns of CSV or Parquet that hold categories: words or whole numbers."
+    )
+    enable_categorical: bool = _container(False, "Read dictionary columns of Parquet as categories.")  # noqa: FBT003
     csv_header: Literal["auto", "true", "false"] = _container("auto", "Whether CSV files begin with names.")
     csv_delimiter: _Delimiter = _container("auto", "The character between CSV values, or tab.")
     invalid_label: Literal["error", "drop"] = _container(
         "error", "What to do with a row whose label is no number."
     )
     infinity: Literal["error", "missing"] = _container("error", "What to do with an infinite value.")
-    libsvm_indexing: Literal["auto", "0", "1"] = _later("auto", "Index of libsvm's first column.")
+    libsvm_indexing: Literal["auto", "0", "1"] = _container(
+        "auto", "Index of the first feature in libsvm files; auto: 0 if any row has it, else 1."
+    )
 
     kfold: Annotated[int, Field(ge=2, le=_INT32)] | None = _container(
         None, "Folds of a cross validation (refused in this version).", name="_kfold"

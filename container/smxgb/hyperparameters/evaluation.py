@@ -12,6 +12,7 @@ from smxgb.metrics import (
     RANKING_CUT,
     Metric,
     default_metric,
+    kind_of,
     merged_metrics,
     monitored_metric,
     parse_metric,
@@ -67,7 +68,18 @@ def choose_metrics(settings: Hyperparameters, mistakes: Mistakes, *, objective_k
                 f"_tuning_objective_metric={settings.tuning_metric!r} is no metric of this container: "
                 "the tuner's own metric definition must find it in the log."
             )
+        if not settings.eval_train and tunes_on_train(settings):
+            mistakes.add(
+                f"the tuning job optimises {settings.tuning_metric!r}, and eval_train=false leaves it out of "
+                "the log: leave out eval_train, or tune a metric of the validation channel."
+            )
     watched = settings.early_stopping_metric
+    if watched and _on_train(watched):
+        bare = _DATA_SET.sub("", watched)
+        mistakes.add(
+            f"early_stopping_metric={watched!r} is a metric of the training rows, and early stopping watches "
+            f"the validation channel: set {bare}."
+        )
     monitored = read("early_stopping_metric", _DATA_SET.sub("", watched)) if watched else None
     logged = [*asked, *([tuning] if tuning else [])]
     return Evaluation(
@@ -75,6 +87,16 @@ def choose_metrics(settings: Hyperparameters, mistakes: Mistakes, *, objective_k
         monitored or monitored_metric(asked, tuning, default),
         tuple(notes),
     )
+
+
+def tunes_on_train(settings: Hyperparameters) -> bool:
+    """Return whether automatic tuning optimises a metric of the training rows."""
+    return settings.tuning_metric is not None and _on_train(settings.tuning_metric)
+
+
+def _on_train(text: str) -> bool:
+    data_set = _DATA_SET.match(text)
+    return data_set is not None and data_set[1].lower() == "train"
 
 
 def _default(settings: Hyperparameters) -> Metric:
@@ -94,6 +116,9 @@ def _unfit(metric: Metric, settings: Hyperparameters) -> str | None:
         several = len(getattr(settings, field) or ()) > 1 and settings.objective == f"reg:{base}error"
         if several and metric.base != base:
             return f"metric {metric.name} is not for several predictions of a row ({field}): use {base}."
+    of_classes = kind_of(settings.objective or DEFAULT_OBJECTIVE) == "multi-class"
+    if of_classes and settings.group_column is not None and metric.base in {"auc", "aucpr"}:
+        return f"metric {metric.name} is not for classes in groups: leave out group_column, or the metric."
     reason = unfit_reason(metric, settings.objective or DEFAULT_OBJECTIVE)
     unlabelled = settings.objective == "survival:aft" and settings.label_column is None
     if not reason and unlabelled and metric.base not in _OF_BOUNDS:

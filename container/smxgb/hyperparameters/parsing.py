@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 60
 _GPU = re.compile(r"(gpu|cuda)(:[0-9]+)?")
+_FOR_COORD_DESCENT = frozenset({"random", "greedy", "thrifty"})
 _SCRIPT_MODE = "sagemaker_"
 _FOREIGN = {
     "n_estimators": "num_round",
@@ -41,7 +42,8 @@ class Parsed:
 
     `extra` holds parameters of XGBoost that are not in the declared table, as XGBoost takes them. `metrics`
     is in the order of the log; `monitored` is one of them, watched by early stopping. `script_mode` holds the
-    `sagemaker_*` keys as they came. `notes` are lines for the log.
+    `sagemaker_*` keys as they came. `notes` are lines for the log. `shown` has each setting that the job
+    gives, by field, as it gives it: `device` may stand there as gpu_id='0'.
     """
 
     settings: Hyperparameters
@@ -50,6 +52,7 @@ class Parsed:
     monitored: Metric
     notes: tuple[str, ...]
     script_mode: Mapping[str, object]
+    shown: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass
@@ -66,12 +69,13 @@ class _Draft:
     bad: set[str] = field(default_factory=set)
 
 
-def parse(raw: Mapping[str, object]) -> Parsed:
+def parse(raw: Mapping[str, object], mistakes: Mistakes | None = None) -> Parsed:
     """Return the settings that the content of hyperparameters.json stands for.
 
-    Raises UserError with every mistake that can be found without a look at channels and data.
+    Raises UserError with every mistake that can be found without a look at channels and data, unless
+    `mistakes` is there to note them: settings that are wrong are then left out.
     """
-    draft, by_name = _Draft(), _fields_by_name()
+    draft, by_name = _Draft(mistakes or Mistakes()), _fields_by_name()
     for name, value in raw.items():
         _sort(draft, by_name, name, value)
     _modernise(draft)
@@ -82,9 +86,12 @@ def parse(raw: Mapping[str, object]) -> Parsed:
             draft.mistakes.add(text)
     evaluation = choose_metrics(settings, draft.mistakes, objective_known="objective" not in draft.bad)
     extra = _passed_through(draft, settings)
-    draft.mistakes.raise_any()
+    if mistakes is None:
+        draft.mistakes.raise_any()
     notes = (*draft.notes, *evaluation.notes)
-    return Parsed(settings, extra, evaluation.metrics, evaluation.monitored, notes, draft.script_mode)
+    return Parsed(
+        settings, extra, evaluation.metrics, evaluation.monitored, notes, draft.script_mode, draft.shown
+    )
 
 
 def booster_params(parsed: Parsed) -> dict[str, object]:
@@ -145,6 +152,7 @@ def _modernise(draft: _Draft) -> None:
         notes.append("objective is not set: num_class makes it multi:softmax, as in XGBoost itself.")
     if _word(values.get("tree_method")) == "gpu_hist":
         values["tree_method"] = "hist"
+        draft.shown.setdefault("device", draft.shown["tree_method"])
         wanted = values.setdefault("device", "cuda")
         notes.append(f"tree_method=gpu_hist is an old name: taken as tree_method=hist with device={wanted}.")
     device = _word(values.get("device"))
@@ -156,14 +164,13 @@ def _modernise(draft: _Draft) -> None:
         values["updater"] = tuple(name for name in updaters if name != "sync") or None
         notes.append("updater=sync is left out: XGBoost removed it.")
     for name, value in draft.obsolete.items():
-        notes.append(
-            _replaced(values, name, value) or f"{name}={_shown(value)} is ignored: {OBSOLETE[name]}."
-        )
+        notes.append(_replaced(draft, name, value) or f"{name}={_shown(value)} is ignored: {OBSOLETE[name]}.")
     draft.values = {name: value for name, value in values.items() if value is not None}
 
 
-def _replaced(values: dict[str, object], name: str, value: object) -> str | None:
+def _replaced(draft: _Draft, name: str, value: object) -> str | None:
     """Set what took an obsolete name's place, unless the job sets it; return the line for the log."""
+    values = draft.values
     successor: str
     replacement: object
     if name == "silent" and isinstance(silent := decode(value, bool), bool):
@@ -175,7 +182,7 @@ def _replaced(values: dict[str, object], name: str, value: object) -> str | None
         return None
     if successor in values:
         return f"{name}={_shown(value)} is ignored: {successor}={values[successor]} holds."
-    values[successor] = replacement
+    values[successor], draft.shown[successor] = replacement, f"{name}={_shown(value)}"
     return f"{name}={_shown(value)} is an old name: taken as {successor}={replacement}."
 
 
@@ -227,7 +234,8 @@ def _passed_through(draft: _Draft, settings: Hyperparameters) -> dict[str, objec
     extra: dict[str, object] = {}
     for name, value in draft.unknown.items():
         if name not in known and not upstream.takes(name):
-            draft.mistakes.add(f"{name}={_shown(value)} is not a hyperparameter: {_nearest(name, known)}")
+            # Its value stays out of log and failure file: nobody knows what it is, maybe a password.
+            draft.mistakes.add(f"{_shortened(name)} is not a hyperparameter: {_nearest(name, known)}")
         elif not is_unset(value):
             extra[name] = upstream.passed_value(value)
     if extra:
@@ -243,6 +251,9 @@ def _try_out(draft: _Draft, settings: Hyperparameters, extra: dict[str, object])
         # Another setting stands in the way, and is reported by itself.
         declared = {}
     for name, value in extra.items():
+        if name == "feature_selector" and value in _FOR_COORD_DESCENT and _is_shotgun(settings):
+            draft.mistakes.add(f"{name}={value} needs updater=coord_descent: set that too.")
+            continue
         answer = upstream.ask({**declared, name: value})
         if answer.complaint:
             shown = _shown(draft.unknown[name])
@@ -251,12 +262,16 @@ def _try_out(draft: _Draft, settings: Hyperparameters, extra: dict[str, object])
             draft.notes.append(f"{name} has no effect with the job's booster and objective.")
 
 
+def _is_shotgun(settings: Hyperparameters) -> bool:
+    return settings.booster == "gblinear" and "coord_descent" not in (settings.updater or ())
+
+
 def _nearest(name: str, known: frozenset[str]) -> str:
     if name in upstream.INTERNAL:
         return "XGBoost sets it itself; leave it out."
     names = sorted({*_fields_by_name(), *known})
     near = _FOREIGN.get(name.lower()) or next(iter(get_close_matches(name.lower(), names, n=1)), None)
-    return f"did you mean {near}?" if near else "leave it out; the README lists the settings that there are."
+    return f"did you mean {near}?" if near else "leave it out; `smxgb describe` lists all."
 
 
 def _word(value: object) -> str:
@@ -266,3 +281,7 @@ def _word(value: object) -> str:
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 4]}...{text[-1]}"
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _SHOWN else f"{name[: _SHOWN - 3]}..."

@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Protocol
 from smxgb.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from smxgb.batch import Batch, Schema
-    from smxgb.channels import Channel
+    from smxgb.channels import Channel, ContentType
     from smxgb.job import DataSettings
 
-READERS = {"csv": "smxgb.readers.csv:CsvReader", "parquet": "smxgb.readers.parquet:ParquetReader"}
+READERS: Mapping[ContentType, str] = {
+    "csv": "smxgb.readers.csv:CsvReader",
+    "libsvm": "smxgb.readers.libsvm:LibsvmReader",
+    "parquet": "smxgb.readers.parquet:ParquetReader",
+    "recordio-protobuf": "smxgb.readers.recordio:RecordioReader",
+}
 """The class for each content type."""
 
 
@@ -24,6 +29,10 @@ class Reader(Protocol):
     @property
     def cheap_to_repeat(self) -> bool:
         """Whether a second pass should read the files again; else the batches of the first pass are kept."""
+
+    @property
+    def buffer_bytes(self) -> int:
+        """How many bytes of a file a pass holds at its most, beside a batch; 0 for what is read once."""
 
     def schema(self) -> Schema:
         """Return the features that the channel's files hold.

@@ -2,18 +2,52 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Generator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
-def ahead[T](items: Iterator[T]) -> Iterator[T]:
-    """Yield `items`, fetching the next one in a thread: for sources that wait on a disk or a network."""
+def ahead[T](items: Iterator[T]) -> Generator[T]:
+    """Yield `items`, fetching the next one in a thread: for sources that wait on a disk or a network.
+
+    Whatever the end, `items` is closed if it is a generator, and so are the files it has open.
+    """
     end = object()
-    with ThreadPoolExecutor(1, thread_name_prefix="read-ahead") as thread:
-        coming = thread.submit(next, items, end)
-        while (item := coming.result()) is not end:
+    try:
+        with ThreadPoolExecutor(1, thread_name_prefix="read-ahead") as thread:
             coming = thread.submit(next, items, end)
-            yield item  # type: ignore[misc]
+            while (item := coming.result()) is not end:
+                coming = thread.submit(next, items, end)
+                yield item  # type: ignore[misc]
+    finally:
+        if isinstance(items, Generator):
+            items.close()
+
+
+def begun[T](first: T, rest: Iterator[T]) -> Generator[T]:
+    """Yield an item that was taken for a look, then the rest; closing it closes the rest."""
+    yield first
+    yield from rest
+
+
+def in_order[*Ts, R](
+    work: Callable[[*Ts], R], items: Iterator[tuple[*Ts]], threads: int, name: str = "parse"
+) -> Iterator[R]:
+    """Yield the results of `work` for `items` in their order; a bounded number of them is in work."""
+    waiting: deque[Future[R]] = deque()
+    pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+    coming = ahead(items)
+    try:
+        for item in coming:
+            waiting.append(pool.submit(work, *item))
+            if len(waiting) > threads + 1:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+        coming.close()

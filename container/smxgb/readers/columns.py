@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,9 @@ SETTINGS: dict[Role, str] = {
 CSV_WEIGHTS_POSITION = 1
 """Where `csv_weights` has the weight: right after the label (SageMaker's documentation of XGBoost)."""
 
+WIDEST = 100_000
+"""Columns of a table. Each costs 10 KB, and 0.2 ms a batch, of which a table so wide has one for 41 rows."""
+
 LISTED = 10
 """How many columns one message names."""
 
@@ -43,6 +47,11 @@ def assigned(names: tuple[str, ...] | None, width: int, settings: DataSettings, 
     none if bounds take its place. Raises UserError for settings that name no column of the file, that give
     one column two roles, or that leave no feature, and for names that occur twice.
     """
+    if width > WIDEST:
+        raise UserError(
+            f"{source} has {width:,} columns, and a table can have {WIDEST:,} at most: check that each "
+            "record ends with a line end."
+        )
     mistakes = Mistakes()
     with mistakes.collect():
         check_names(names, source)
@@ -51,24 +60,42 @@ def assigned(names: tuple[str, ...] | None, width: int, settings: DataSettings, 
     for role, ref, setting in _references(settings):
         with mistakes.collect():
             position = _find(setting, ref, names, width, source)
+            if role is None:  # a column may be dropped by its index and by its name
+                taken[position] = setting
+                continue
             if position in taken:
                 raise UserError(
                     f"{taken[position]} and {setting} both name {shown(position, names)} of {source}: a "
                     "column has one role."
                 )
             taken[position] = setting
-            if role is not None:
-                roles.append((role, position))
+            roles.append((role, position))
+    categorical: list[int] = []
+    for ref in dict.fromkeys(settings.categorical):
+        with mistakes.collect():
+            position = _find(f"categorical_columns={ref}", ref, names, width, source)
+            if position in taken:
+                raise UserError(
+                    f"{taken[position]} and categorical_columns={ref} both name {shown(position, names)} of "
+                    f"{source}: a column that is no feature has no categories."
+                )
+            categorical.append(position)
     mistakes.raise_any()
     left = [position for position in range(width) if position not in taken]
     if left and settings.label is None and settings.lower is None:
+        if left[0] in categorical:
+            raise UserError(
+                f"categorical_columns names {shown(left[0], names)} of {source}, which is the label, the "
+                "first "
+                "column that is left: name the label with label_column."
+            )
         roles.append(("label", left.pop(0)))
     if not left:
         raise UserError(
             f"{source} has {_columns(width)}, which leaves no feature beside the label and the columns that "
             "settings name: add feature columns, or set csv_delimiter if the file is CSV with an unusual one."
         )
-    return Layout(names, width, tuple(left), tuple(roles))
+    return Layout(names, width, tuple(left), tuple(roles), tuple(categorical))
 
 
 def aligned(layout: Layout, names: tuple[str, ...] | None, width: int, source: str, first: str) -> Layout:
@@ -78,7 +105,7 @@ def aligned(layout: Layout, names: tuple[str, ...] | None, width: int, source: s
     """
     if names is None or layout.columns is None:
         if width == layout.width:
-            return Layout(names, width, layout.features, layout.roles)
+            return replace(layout, columns=names)
         raise UserError(
             f"{source} has {_columns(width)}, {first} has {layout.width}: every file of every channel needs "
             "the same columns."
@@ -94,6 +121,7 @@ def aligned(layout: Layout, names: tuple[str, ...] | None, width: int, source: s
         width,
         tuple(position[columns[index]] for index in layout.features),
         tuple((role, position[columns[index]]) for role, index in layout.roles),
+        tuple(position[columns[index]] for index in layout.categorical),
     )
 
 
@@ -109,15 +137,26 @@ def unweighted(layout: Layout) -> Layout:
         layout.width - 1,
         tuple(moved(index) for index in layout.features),
         tuple((role, moved(index)) for role, index in layout.roles if role != "weight"),
+        tuple(moved(index) for index in layout.categorical),
     )
 
 
 def schema_of(layout: Layout) -> Schema:
     """Return the schema of files with this layout."""
     columns = layout.columns
-    if columns is None:
-        return Schema.unnamed(len(layout.features), layout)
-    return Schema(tuple(columns[index] for index in layout.features), invented=False, layout=layout)
+    schema = (
+        Schema.unnamed(len(layout.features), layout)
+        if columns is None
+        else Schema(tuple(columns[index] for index in layout.features), invented=False, layout=layout)
+    )
+    named = zip(schema.names, layout.features, strict=True)
+    return replace(schema, categories={name: () for name, index in named if index in layout.categorical})
+
+
+def chosen(layout: Layout, own: Schema, wanted: Schema) -> tuple[int, ...]:
+    """Return where in a file the features of `wanted` stand, of those that its channel's schema `own` has."""
+    names = set(wanted.names)
+    return tuple(index for name, index in zip(own.names, layout.features, strict=True) if name in names)
 
 
 def check_names(names: tuple[str, ...] | None, source: str) -> None:

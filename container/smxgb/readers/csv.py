@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
 from smxgb.progress import log
-from smxgb.readers.ahead import ahead
-from smxgb.readers.columns import aligned, assigned, schema_of, unweighted
+from smxgb.readers.ahead import begun, in_order
+from smxgb.readers.columns import aligned, assigned, chosen, schema_of, unweighted
 from smxgb.readers.csv_blocks import Block, block_size, line_end, read_blocks, read_part
 from smxgb.readers.csv_cells import Cells
 from smxgb.readers.csv_dialect import Head, check_text, find_delimiter, read_head
-from smxgb.readers.rows import Part, merged, shown_file, told
+from smxgb.readers.rows import merged, shown_columns, told
+from smxgb.readers.streams import open_streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from smxgb.batch import Batch, Layout, Schema
     from smxgb.channels import Channel
     from smxgb.job import DataSettings
+    from smxgb.readers.rows import Part
+    from smxgb.readers.streams import Stream
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class _Start:
     delimiter: str
     source: str
     layout: Layout
+    header_bytes: int
     record_bytes: float
 
 
@@ -39,6 +41,7 @@ class CsvReader:
     """Reads the CSV files of one channel; see `smxgb.readers.Reader`."""
 
     cheap_to_repeat = False
+    buffer_bytes = 0
 
     def __init__(
         self, channel: Channel, settings: DataSettings, *, threads: int, like: Schema | None
@@ -47,28 +50,32 @@ class CsvReader:
         self._settings = settings
         self._threads = threads
         self._like = like
+        self._begun: Iterator[Stream] | None = None
 
     def schema(self) -> Schema:
         """Return the features, from the beginning of the first file that has a record."""
         layout = self._start.layout
-        return self._like or schema_of(layout)
+        like = self._like
+        return like if like and like.layout else schema_of(layout)
 
     def expected_rows(self) -> int:
         """Return about how many rows there are, from the length of the first file's first lines."""
-        return round(sum(file.size for file in self._channel.files) / self._start.record_bytes)
+        sizes = sum(max(0, file.size - self._start.header_bytes) for file in self._channel.files)
+        return round(sizes / self._start.record_bytes)
 
     def batches(self, schema: Schema) -> Iterator[Batch]:
         """Yield all rows with the columns of `schema`."""
         roles = tuple(role for role, _ in self._start.layout.roles)
-        parts = told(self._parts(with_features=bool(schema.names)), self._channel, self._start.layout)
+        parts = told(self._parts(schema), self._channel, shown_columns(self._start.layout))
         return merged(parts, roles, schema.names)
 
     @cached_property
     def _start(self) -> _Start:
-        for file in self._channel.files:
-            source = shown_file(self._channel, file)
-            chosen = self._settings.delimiter
-            first = next(read_blocks(file.path, source, "," if chosen == "auto" else chosen), None)
+        streams = open_streams(self._channel)
+        for stream in streams:
+            source, chosen = stream.source, self._settings.delimiter
+            with stream.look():
+                first = next(read_blocks(stream, "," if chosen == "auto" else chosen), None)
             if first is None:
                 continue
             check_text(first.data, source)
@@ -79,8 +86,10 @@ class CsvReader:
             layout = self._first_layout(head, source)
             header = "a" if head.names else "no"
             log(f"{source}: delimiter {delimiter!r}, {header} header, {head.width} columns.")
-            lines = max(1, first.data.count(line_end(first.data)))
-            return _Start(delimiter, source, layout, len(first.data) / lines)
+            rows = first.data[head.start :].rstrip(b"\r\n")
+            lines = rows.count(line_end(first.data)) + 1
+            self._begun = begun(stream, streams)
+            return _Start(delimiter, source, layout, head.start, (len(rows) + 1) / lines)
         raise UserError(f"channel {self._channel.name}: none of its files holds a record.")
 
     def _first_layout(self, head: Head, source: str) -> Layout:
@@ -103,26 +112,18 @@ class CsvReader:
             expected = unweighted(expected)
         return aligned(expected, head.names, head.width, source, "train")
 
-    def _parts(self, *, with_features: bool) -> Iterator[Part]:
+    def _parts(self, schema: Schema) -> Iterator[Part]:
         """Yield the parsed blocks of all files in order, a bounded number of them being in work."""
-        waiting: deque[Future[Part]] = deque()
-        pool = ThreadPoolExecutor(self._threads, thread_name_prefix="csv")
-        try:
-            for cells, block in ahead(self._blocks(with_features=with_features)):
-                waiting.append(pool.submit(cells.part, block))
-                if len(waiting) > self._threads + 1:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+        blocks = self._blocks(schema)
+        return in_order(lambda cells, block: cells.part(block), blocks, self._threads)
 
-    def _blocks(self, *, with_features: bool) -> Iterator[tuple[Cells, Block]]:
+    def _blocks(self, schema: Schema) -> Iterator[tuple[Cells, Block]]:
         start = self._start
         size = block_size(start.record_bytes)
-        for file in self._channel.files:
-            source = shown_file(self._channel, file)
-            blocks = read_blocks(file.path, source, start.delimiter, size)
+        streams, self._begun = self._begun or open_streams(self._channel), None
+        for stream in streams:
+            source = stream.source
+            blocks = read_blocks(stream, start.delimiter, size)
             first = next(blocks, None)
             if first is None:
                 continue
@@ -131,15 +132,22 @@ class CsvReader:
             if head is None:
                 continue
             layout = aligned(start.layout, head.names, head.width, source, start.source)
-            features = layout.features if with_features else ()
+            features = chosen(layout, self.schema(), schema)
             headless = head.names is None
             cells = Cells(
-                file.path, source, start.delimiter, layout, features, self._settings, head.start, headless
+                stream.file.path,
+                source,
+                start.delimiter,
+                layout,
+                features,
+                self._settings,
+                head.start,
+                headless,
             )
-            if file.is_part:
-                extent = max(file.begin, head.start), file.end
-                blocks = read_part(file.path, source, start.delimiter, size, extent)
+            if stream.file.is_part:
+                blocks = read_part(stream.file, source, start.delimiter, size, head.start)
             elif len(first.data) > head.start:
-                yield cells, Block(first.data[head.start :], head.start)
+                lines = first.data.count(line_end(first.data), 0, head.start)
+                yield cells, Block(first.data[head.start :], head.start, lines)
             for block in blocks:
                 yield cells, block

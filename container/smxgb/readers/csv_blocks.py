@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
+from smxgb.readers.streams import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from smxgb.channels import DataFile
 
 BLOCK_BYTES = 1 << 20
 """Small blocks stay in the caches and in buffers at hand: 8 MB ones parse at half the speed."""
@@ -24,62 +27,67 @@ LONGEST_RECORD = 64 << 20
 
 @dataclass(frozen=True)
 class Block:
-    """Whole records; `offset` is where they begin in the file, in bytes."""
+    """Whole records; `offset` bytes and `line` lines of the file come before them, None if not counted."""
 
     data: bytes
     offset: int
+    line: int | None = None
 
 
-def read_blocks(
-    path: Path, source: str, delimiter: str, size: int = BLOCK_BYTES, begin: int = 0
-) -> Iterator[Block]:
-    """Yield a file, from byte `begin` on, in blocks of about `size` bytes; the last may lack its line end.
+def read_blocks(stream: Stream, delimiter: str, size: int = BLOCK_BYTES, begin: int = 0) -> Iterator[Block]:
+    """Yield a stream, which begins at byte `begin` of its file, in blocks of about `size` bytes.
+
+    Only the last may end without a line end.
 
     A line end inside a quoted field ends no record. Raises UserError for a record that is longer than
     `LONGEST_RECORD`.
     """
-    with path.open("rb") as file:
-        held = b""
-        offset = file.seek(begin)
-        while chunk := file.read(size):
-            held = held + chunk if held else chunk
-            end = len(held) if len(chunk) < size else _last_record_end(held, delimiter)
-            if end:
-                yield Block(held[:end], offset)
-                offset += end
-                held = held[end:]
-            elif len(held) > LONGEST_RECORD:
-                raise UserError(
-                    f"{source}, after byte {offset:,}: no record ends within {LONGEST_RECORD >> 20} MB. The "
-                    "file is not CSV, or a quoted field is never closed."
-                )
-        if held:
-            yield Block(held, offset)
+    held = b""
+    offset, line = begin, 0
+    while chunk := stream.read(size):
+        held = held + chunk if held else chunk
+        end = len(held) if len(chunk) < size else _last_record_end(held, delimiter)
+        if end:
+            block = Block(held[:end], offset, line)
+            yield block
+            offset += end
+            line += block.data.count(line_end(block.data))
+            held = held[end:]
+        elif len(held) > LONGEST_RECORD:
+            raise UserError(
+                f"{stream.source}, after byte {offset:,}: no record ends within {LONGEST_RECORD >> 20} MB. "
+                "The file is not CSV, or a quoted field is never closed."
+            )
+    if held:
+        yield Block(held, offset, line)
 
 
-def read_part(path: Path, source: str, delimiter: str, size: int, extent: tuple[int, int]) -> Iterator[Block]:
-    """Yield the records that begin in `extent`, from its first byte up to but not including its second.
+def read_part(file: DataFile, source: str, delimiter: str, size: int, start: int) -> Iterator[Block]:
+    """Yield the records that begin in a part of a file, whose data begin at byte `start`.
 
-    The file must hold no quoted line end: in its middle, nothing tells whether a quote is open.
+    The file must hold no quoted line end: in its middle, nothing tells whether a quote is open. The
+    blocks don't know how many lines come before them.
     """
-    begin, end = extent
+    begin, end = max(file.begin, start), file.end
     is_cut = begin > 0  # what stands before the first line end began in an earlier part
-    for block in read_blocks(path, source, delimiter, size, max(0, begin - 1)):
-        data, offset = block.data, block.offset
-        if is_cut:
-            start = data.find(line_end(data)) + 1
-            if not start:  # the file's last record, which has no line end
+    with file.path.open("rb", buffering=0) as opened:
+        place = opened.seek(max(0, begin - 1))
+        for block in read_blocks(Stream(source, opened, file), delimiter, size, place):
+            data, offset = block.data, block.offset
+            if is_cut:
+                first = data.find(line_end(data)) + 1
+                if not first:  # the file's last record, which has no line end
+                    return
+                data, offset = data[first:], offset + first
+                is_cut = False
+            if offset >= end:
                 return
-            data, offset = data[start:], offset + start
-            is_cut = False
-        if offset >= end:
-            return
-        if offset + len(data) >= end:
-            newline = data.find(line_end(data), end - 1 - offset)
-            yield Block(data[: newline + 1] if newline >= 0 else data, offset)
-            return
-        if data:
-            yield Block(data, offset)
+            if offset + len(data) >= end:
+                newline = data.find(line_end(data), end - 1 - offset)
+                yield Block(data[: newline + 1] if newline >= 0 else data, offset)
+                return
+            if data:
+                yield Block(data, offset)
 
 
 def block_size(record_bytes: float) -> int:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from smxgb.errors import UserError
+from smxgb.readers.categories import CATEGORY, trimmed
 from smxgb.readers.columns import shown
 from smxgb.readers.csv_blocks import Block, line_end, lines_before, open_quote
 from smxgb.readers.csv_dialect import MISSING, numbered_records
@@ -36,10 +37,15 @@ WIDE = 1000
 SHOWN_VALUE = 40
 """Characters of a cell that a message shows."""
 
+REPLACED = "\ufffd"
+"""What stands where bytes were no UTF-8."""
+
 NOT_A_NUMBER = "is not a number"
+NOT_UTF8 = "is not UTF-8"
 ENCODE = (
-    "A missing value is an empty cell, NA, NaN, null, None or N/A; encode other text as numbers, or leave "
-    "its column out with drop_columns."
+    "A missing value is an empty cell, NA, NaN, null, None or N/A. Encode other text as numbers, name its "
+    "column "
+    "in categorical_columns, or leave it out with drop_columns."
 )
 
 
@@ -73,7 +79,8 @@ class Cells:
             )
         except pa.ArrowInvalid:
             return self._with_care(block)
-        part, faults = clean(table.combine_chunks().to_batches()[0], self._roles, self.settings)
+        data = self._trimmed(table.combine_chunks().to_batches()[0])
+        part, faults = clean(data, self._roles, self.settings)
         return self._with_care(block) if faults else part
 
     @cached_property
@@ -82,7 +89,17 @@ class Cells:
         roles = self.layout.roles
         types = [pa.int64() if role == "group" else pa.float32() for role, _ in roles]
         fields = [(position, data_type) for (_, position), data_type in zip(roles, types, strict=True)]
-        return fields + [(position, pa.float32()) for position in self.features]
+        categorical = set(self.layout.categorical)
+        return fields + [
+            (position, CATEGORY if position in categorical else pa.float32()) for position in self.features
+        ]
+
+    def _trimmed(self, data: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows with the words of categories as the careful way has them, whatever pads them."""
+        for index, (_, data_type) in enumerate(self._fields):
+            if data_type == CATEGORY:
+                data = data.set_column(index, str(index), trimmed(data.column(index), MISSING))
+        return data
 
     @cached_property
     def _roles(self) -> tuple[Role, ...]:
@@ -121,7 +138,14 @@ class Cells:
         arrays = []
         faults = []
         for column, (position, data_type) in enumerate(self._fields):
-            values, bad = _numbers([row[position].strip() for _, row in whole], data_type)
+            cells = [row[position].strip() for _, row in whole]
+            if data_type == CATEGORY:
+                values, bad = _words(cells)
+                arrays.append(values)
+                if bad:
+                    faults.append(Fault(column, np.array(bad), NOT_UTF8, "Write the file in UTF-8."))
+                continue
+            values, bad = _numbers(cells, data_type)
             arrays.append(values)
             # Text is no label and no weight either: the rules for rows say it in their words.
             if bad and column >= len(self._roles):
@@ -146,7 +170,8 @@ class Cells:
         uneven: list[tuple[int, int]],
         faults: list[Fault],
     ) -> list[str]:
-        first = lines_before(self.path, block.offset) + 1
+        before = lines_before(self.path, block.offset) if block.line is None else block.line
+        first = before + 1
         texts = [self._uneven(block, uneven, first)] if uneven else []
         for fault in sorted(faults, key=lambda fault: (fault.rows[0], fault.column)):
             position = self._fields[fault.column][0]
@@ -174,6 +199,13 @@ class Cells:
             f"the file's first one has {self.layout.width}{more}. Every record needs as many values as the "
             "first."
         )
+
+
+def _words(cells: list[str]) -> tuple[pa.Array, list[int]]:
+    """Return cells as categories, and the indices of those that held bytes of another encoding."""
+    words = pa.array([None if cell in MISSING else cell for cell in cells], pa.string())
+    bad = [index for index, cell in enumerate(cells) if REPLACED in cell]
+    return words.dictionary_encode().cast(CATEGORY), bad
 
 
 def _numbers(cells: list[str], data_type: pa.DataType) -> tuple[pa.Array, list[int]]:

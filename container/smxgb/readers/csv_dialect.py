@@ -30,9 +30,6 @@ NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCI
 LIBSVM = re.compile(r"\S+([ \t]+\d+:\S+)+\s*")
 FOREIGN = {
     b"PAR1": "is a Parquet file: give its channel the content type application/x-parquet",
-    b"\x1f\x8b": "is compressed with gzip, which is not read yet: decompress it",
-    b"BZh": "is compressed with bzip2, which is not read yet: decompress it",
-    b"\x28\xb5\x2f\xfd": "is compressed with zstd, which is not read yet: decompress it",
     b"PK\x03\x04": "is a zip archive or an Excel workbook: write it as CSV",
     b"\xff\xfe": "is written in UTF-16: write it in UTF-8",
     b"\xfe\xff": "is written in UTF-16: write it in UTF-8",

@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from smxgb.batch import rows_of_batch
+from smxgb.batch import CELL_BYTES, rows_of_batch
 from smxgb.errors import Mistakes, UserError
 from smxgb.progress import log
-from smxgb.readers.columns import aligned, assigned, schema_of, shown
-from smxgb.readers.parquet_types import check_types, numbers, saved_index
-from smxgb.readers.rows import Fault, Part, clean, merged, shown_file, told
+from smxgb.readers.categories import CATEGORY
+from smxgb.readers.columns import aligned, assigned, chosen, schema_of, shown
+from smxgb.readers.parquet_types import check_types, converted, dictionaries, saved_index
+from smxgb.readers.rows import Fault, Part, clean, merged, shown_columns, shown_file, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from smxgb.batch import Batch, Layout, Role, Schema
+    from smxgb.batch import Batch, Layout, Schema
     from smxgb.channels import Channel, DataFile
     from smxgb.job import DataSettings
 
@@ -37,7 +38,8 @@ MAGIC = b"PAR1"
 class _Table:
     """One file: its columns, without an index that pandas saved, and its rows.
 
-    `groups` are the row groups to read, `rows` how many rows they have, `before` how many stand before them.
+    `groups` are the row groups to read, `rows` how many rows they have, `before` how many stand before them;
+    the `largest` group of the file has so many rows.
     """
 
     file: DataFile
@@ -47,6 +49,7 @@ class _Table:
     groups: range
     rows: int
     before: int
+    largest: int
     index: frozenset[str]
 
 
@@ -67,10 +70,16 @@ class ParquetReader:
         """Decoding costs next to nothing, but a streamed file comes over the network each time."""
         return self._channel.mode == "File"
 
+    @property
+    def buffer_bytes(self) -> int:
+        """The largest row group, as 32-bit floats: Arrow holds much of it while batches are cut from it."""
+        return max((CELL_BYTES * len(table.names) * table.largest for table in self._tables), default=0)
+
     def schema(self) -> Schema:
         """Return the features; the columns of all files are checked."""
         layouts = self._layouts
-        return self._like or schema_of(layouts[0])
+        like = self._like
+        return like if like and like.layout else schema_of(layouts[0])
 
     def expected_rows(self) -> int:
         """Return how many rows the files have."""
@@ -79,10 +88,10 @@ class ParquetReader:
     def batches(self, schema: Schema) -> Iterator[Batch]:
         """Yield all rows with the columns of `schema`."""
         layout = self._layouts[0]
-        parts = self._parts(with_features=bool(schema.names))
+        parts = self._parts(schema)
         if schema.names and not self._told:
             self._told = True
-            parts = told(parts, self._channel, layout)
+            parts = told(parts, self._channel, shown_columns(layout))
         return merged(parts, tuple(role for role, _ in layout.roles), schema.names)
 
     @cached_property
@@ -98,10 +107,11 @@ class ParquetReader:
         source = shown_file(self._channel, file)
         with _readable(file, source), pq.ParquetFile(file.path) as parquet:
             schema, groups = parquet.schema_arrow, _groups(file, parquet.metadata)
+            largest = max((group.num_rows for group in _row_groups(parquet.metadata)), default=0)
         index = saved_index(schema)
         fields = [field for field in schema if field.name not in index]
         names = tuple(field.name for field in fields)
-        return _Table(file, source, names, tuple(field.type for field in fields), *groups, index)
+        return _Table(file, source, names, tuple(field.type for field in fields), *groups, largest, index)
 
     @cached_property
     def _layouts(self) -> list[Layout]:
@@ -122,27 +132,30 @@ class ParquetReader:
     def _first_layout(self, table: _Table) -> Layout:
         width = len(table.names)
         if self._like is None or self._like.layout is None:
-            return assigned(table.names, width, replace(self._settings, csv_weights=False), table.source)
+            layout = assigned(table.names, width, replace(self._settings, csv_weights=False), table.source)
+            if self._settings.dictionaries:
+                layout = dictionaries(layout, table.types)
+            return layout
         return aligned(self._like.layout, table.names, width, table.source, "train")
 
-    def _parts(self, *, with_features: bool) -> Iterator[Part]:
+    def _parts(self, schema: Schema) -> Iterator[Part]:
         for table, layout in zip(self._tables, self._layouts, strict=True):
-            features = layout.features if with_features else ()
+            features = chosen(layout, self.schema(), schema)
             with _readable(table.file, table.source):
-                yield from self._file_parts(table, layout.roles, features)
+                yield from self._file_parts(table, layout, features)
 
-    def _file_parts(
-        self, table: _Table, roles: tuple[tuple[Role, int], ...], features: Sequence[int]
-    ) -> Iterator[Part]:
+    def _file_parts(self, table: _Table, layout: Layout, features: Sequence[int]) -> Iterator[Part]:
+        roles = layout.roles
         positions = [*(position for _, position in roles), *features]
         names = [table.names[position] for position in positions]
         types = [pa.int64() if role == "group" else pa.float32() for role, _ in roles]
-        types += [pa.float32()] * len(features)
+        types += [CATEGORY if index in layout.categorical else pa.float32() for index in features]
         fields = pa.schema([(str(index), data_type) for index, data_type in enumerate(types)])
         before = table.before
         for raw in self._raw_batches(table, sorted(positions)):
             columns = [
-                numbers(raw.column(name), data_type) for name, data_type in zip(names, types, strict=True)
+                converted(raw.column(name), data_type, table.source, shown(position, table.names))
+                for name, data_type, position in zip(names, types, positions, strict=True)
             ]
             data = pa.RecordBatch.from_arrays(columns, schema=fields)
             part, faults = clean(data, tuple(role for role, _ in roles), self._settings)
@@ -169,13 +182,17 @@ def _groups(file: DataFile, metadata: pq.FileMetaData) -> tuple[range, int, int]
     """Return the row groups to read of a file, how many rows they have, and how many stand before them."""
     if not file.is_part:
         return range(metadata.num_row_groups), metadata.num_rows, 0
-    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    groups = _row_groups(metadata)
     begins = [_begin(group.column(0)) for group in groups]
     ends = [*begins[1:], file.path.stat().st_size]
     middles = [(begin + end) // 2 for begin, end in zip(begins, ends, strict=False)]
     first, last = bisect_left(middles, file.begin), bisect_left(middles, file.end)
     rows = [group.num_rows for group in groups]
     return range(first, last), sum(rows[first:last]), sum(rows[:first])
+
+
+def _row_groups(metadata: pq.FileMetaData) -> list[pq.RowGroupMetaData]:
+    return [metadata.row_group(index) for index in range(metadata.num_row_groups)]
 
 
 def _begin(column: pq.ColumnChunkMetaData) -> int:

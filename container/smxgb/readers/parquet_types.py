@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from smxgb.errors import UserError
+from smxgb.readers.categories import CATEGORY, as_categories
 from smxgb.readers.columns import shown
 
 if TYPE_CHECKING:
@@ -21,6 +23,16 @@ NUMERIC = (
     pa.types.is_boolean,
     pa.types.is_decimal,
     # A column in which every value is missing.
+    pa.types.is_null,
+)
+
+CATEGORICAL = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_integer,
+    pa.types.is_boolean,
+    pa.types.is_floating,  # whole numbers, some of them missing, as pandas writes them
     pa.types.is_null,
 )
 
@@ -38,12 +50,27 @@ def check_types(files: Iterable[Columns]) -> None:
         raise UserError(*(f"{_some(found)}: {text}" for text, found in sources.items()))
 
 
-def numbers(column: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Return a numeric column as another numeric type, nulls kept.
+def dictionaries(layout: Layout, types: tuple[pa.DataType, ...]) -> Layout:
+    """Return the layout with all features that are dictionary columns as categories."""
+    found = (index for index in layout.features if pa.types.is_dictionary(types[index]))
+    return replace(layout, categorical=tuple(sorted({*layout.categorical, *found})))
+
+
+def converted(column: pa.Array, data_type: pa.DataType, source: str, shown_column: str) -> pa.Array:
+    """Return a column as another numeric type, or as categories, nulls kept.
 
     Integers beyond 24 bits are rounded, as XGBoost itself would. A double that is too large becomes infinite,
-    which the rules for rows then see.
+    which the rules for rows then see. Raises UserError for a category that is a broken number.
     """
+    if data_type == CATEGORY:
+        try:
+            return as_categories(column)
+        except pa.ArrowInvalid:
+            raise UserError(
+                f"{source}, {shown_column}: it holds numbers that are not whole, so they are no categories. "
+                "Write "
+                "them as whole numbers or words, or take the column out of categorical_columns."
+            ) from None
     return column if column.type == data_type else column.cast(data_type, safe=False)
 
 
@@ -60,13 +87,16 @@ def saved_index(schema: pa.Schema) -> frozenset[str]:
 def _complaints(names: tuple[str, ...], types: tuple[pa.DataType, ...], layout: Layout) -> list[str]:
     texts = []
     used = sorted({*layout.features, *(position for _, position in layout.roles)})
-    bad = [position for position in used if not any(is_type(types[position]) for is_type in NUMERIC)]
+    bad = [position for position in used if not _is_read(types[position], position in layout.categorical)]
     if bad:
         listed = ", ".join(f"{names[position]!r} ({types[position]})" for position in bad)
         dropped = ",".join(names[position] for position in bad)
         texts.append(
-            f"columns that hold no numbers: {listed}. Integers, floats, decimals and booleans are read; "
-            f"encode the others as numbers, or leave them out with drop_columns={dropped}."
+            f"columns that hold no numbers: {listed}. Integers, floats, decimals and booleans are read. "
+            "Encode "
+            "the others as numbers, name those of words in categorical_columns (or set "
+            "enable_categorical=true "
+            f"for all dictionaries), or leave them out with drop_columns={dropped}."
         )
     group = dict(layout.roles).get("group")
     if group is not None and group not in bad and not pa.types.is_integer(types[group]):
@@ -74,6 +104,14 @@ def _complaints(names: tuple[str, ...], types: tuple[pa.DataType, ...], layout: 
             f"the group, {shown(group, names)}, is of type {types[group]}: number the groups with integers."
         )
     return texts
+
+
+def _is_read(data_type: pa.DataType, categorical: bool) -> bool:  # noqa: FBT001 - both are what is asked
+    if not categorical:
+        return any(is_type(data_type) for is_type in NUMERIC)
+    if pa.types.is_dictionary(data_type):
+        data_type = data_type.value_type
+    return any(is_type(data_type) for is_type in CATEGORICAL)
 
 
 def _some(sources: list[str]) -> str:

@@ -10,16 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from smxgb.batch import CELL_BYTES, Dense, Role, rows_of_batch
+from smxgb.batch import CELL_BYTES, SPARSE, Dense, Role, Sparse, rows_of_batch
 from smxgb.progress import log
 from smxgb.readers.columns import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
-    from smxgb.batch import Layout
+    from smxgb.batch import Batch, Layout
     from smxgb.channels import Channel, DataFile
     from smxgb.job import DataSettings
 
@@ -90,14 +90,24 @@ class Part:
 
 
 def shown_file(channel: Channel, file: DataFile) -> str:
-    """Return a file as messages show it: the channel, and its path below the channel's folder."""
+    """Return a file as messages show it: the channel, and its path below the channel's folder.
+
+    A pipe stands beside that folder, under a name that begins as the channel's.
+    """
+    if channel.mode == "Pipe":
+        return f"pipe {file.path.name}"
     return f"{channel.name}/{file.path.relative_to(channel.folder).as_posix()}"
+
+
+def row_type(roles: tuple[Role, ...]) -> list[pa.Field]:
+    """Return the fields of the role columns of a part: a group is an integer, all else a 32-bit float."""
+    return [pa.field(role, pa.int64() if role == "group" else pa.float32()) for role in roles]
 
 
 def clean(
     data: pa.RecordBatch, roles: tuple[Role, ...], settings: DataSettings
 ) -> tuple[Part, tuple[Fault, ...]]:
-    """Apply the rules to rows whose first columns have `roles`, all others being float32 features.
+    """Apply the rules to rows whose first columns have `roles`, all others being features.
 
     The part is of use only without faults. Rows of faults are those of `data`.
     """
@@ -120,7 +130,7 @@ def clean(
     counts: Counter[int] = Counter()
     for column, mask in infinite.items():
         counts[column] = int(np.count_nonzero(mask))
-        values = pc.if_else(pa.array(mask), pa.scalar(None, pa.float32()), data.column(column))
+        values = _without_infinite(data.column(column), mask)
         data = data.set_column(column, data.schema.field(column), values)
     if left_out is None:
         return Part(data, 0, counts), tuple(faults)
@@ -128,26 +138,31 @@ def clean(
     return part, tuple(fault for fault in faults if len(fault.rows))
 
 
-def told(parts: Iterable[Part], channel: Channel, layout: Layout) -> Iterator[Part]:
-    """Yield `parts`; at the end, log the infinite values that became missing, by column."""
+def told(parts: Iterable[Part], channel: Channel, columns: Sequence[str]) -> Iterator[Part]:
+    """Yield `parts`; at the end, log the infinite values that became missing, by column.
+
+    `columns` are the columns of the parts as messages show them.
+    """
     counts: Counter[int] = Counter()
     for part in parts:
         counts.update(part.infinite)
         yield part
     if counts:
-        positions = [*(position for _, position in layout.roles), *layout.features]
-        columns = ", ".join(
-            f"{shown(positions[column], layout.columns)} {count:,}"
-            for column, count in counts.most_common(LISTED)
-        )
+        listed = ", ".join(f"{columns[column]} {count:,}" for column, count in counts.most_common(LISTED))
         more = f" and {len(counts) - LISTED} more columns" if len(counts) > LISTED else ""
         total = sum(counts.values())
-        log(f"Channel {channel.name}: {total:,} infinite values count as missing: {columns}{more}.")
+        log(f"Channel {channel.name}: {total:,} infinite values count as missing: {listed}{more}.")
 
 
-def merged(parts: Iterable[Part], roles: tuple[Role, ...], names: tuple[str, ...]) -> Iterator[Dense]:
-    """Yield the rows of `parts` in full batches, the last one shorter."""
-    size = rows_of_batch(len(roles) + len(names))
+def shown_columns(layout: Layout) -> list[str]:
+    """Return the columns of a part of a table as messages show them, roles first."""
+    positions = [*(position for _, position in layout.roles), *layout.features]
+    return [shown(position, layout.columns) for position in positions]
+
+
+def merged(parts: Iterable[Part], roles: tuple[Role, ...], names: tuple[str, ...] | None) -> Iterator[Batch]:
+    """Yield the rows of `parts` in full batches, the last one shorter; `names` None: they are sparse."""
+    size = rows_of_batch(len(roles) + len(names)) if names is not None else 0
     held: list[pa.RecordBatch] = []
     rows = dropped = 0
     for part in parts:
@@ -155,22 +170,26 @@ def merged(parts: Iterable[Part], roles: tuple[Role, ...], names: tuple[str, ...
         held.append(part.data)
         rows += part.data.num_rows
         dropped += part.dropped
-        while rows >= size:
+        if not size and rows:
+            size = rows_of_batch(-(-part.data.nbytes // (CELL_BYTES * rows)))
+        while size and rows >= size:
             table = pa.Table.from_batches(held)
-            yield replace(dense(table.slice(0, size), roles, names), dropped=dropped)
+            yield replace(as_batch(table.slice(0, size), roles, names), dropped=dropped)
             held = table.slice(size).to_batches()
             rows -= size
             dropped = 0
     if rows or dropped:
-        yield replace(dense(pa.Table.from_batches(held), roles, names), dropped=dropped)
+        yield replace(as_batch(pa.Table.from_batches(held), roles, names), dropped=dropped)
 
 
-def dense(table: pa.Table, roles: tuple[Role, ...], names: tuple[str, ...]) -> Dense:
-    """Return a table, role columns first, as a batch with the features called `names`."""
+def as_batch(table: pa.Table, roles: tuple[Role, ...], names: tuple[str, ...] | None) -> Batch:
+    """Return a table, role columns first, as a batch of features called `names`, None if it is sparse."""
     table = table.combine_chunks()
     others = {role: table.column(index).to_numpy() for index, role in enumerate(roles)}
-    features = table.select(range(len(roles), table.num_columns)).rename_columns(list(names))
-    return Dense(features, others.pop("label", None), **others)
+    features = table.select(range(len(roles), table.num_columns))
+    if names is None:
+        return Sparse(features.rename_columns(SPARSE.names), others.pop("label", None), **others)
+    return Dense(features.rename_columns(list(names)), others.pop("label", None), **others)
 
 
 def _invalid(role: Role, column: pa.Array, lower: pa.Array | None) -> Mask:
@@ -193,7 +212,7 @@ def _invalid(role: Role, column: pa.Array, lower: pa.Array | None) -> Mask:
 
 
 def _infinite(data: pa.RecordBatch, first: int) -> dict[int, Mask]:
-    """Return the masks of infinite values of the columns from `first` on that have any.
+    """Return the masks of the rows with infinite values of the columns from `first` on that have any.
 
     A sum is finite unless a value is not: one pass at memory speed clears nearly every column.
     """
@@ -203,10 +222,30 @@ def _infinite(data: pa.RecordBatch, first: int) -> dict[int, Mask]:
     with np.errstate(over="ignore", invalid="ignore"):
         for index in range(first, data.num_columns):
             column = data.column(index)
-            values = np.frombuffer(column.buffers()[1], np.float32, data.num_rows, column.offset * CELL_BYTES)
-            if np.isfinite(np.add.reduce(values)):
+            values = column.flatten() if pa.types.is_list(column.type) else column
+            if not len(values) or values.type != pa.float32() or np.isfinite(np.add.reduce(_memory(values))):
                 continue
-            mask = pc.fill_null(pc.is_inf(column), fill_value=False).to_numpy(zero_copy_only=False)
+            mask = pc.fill_null(pc.is_inf(values), fill_value=False)
+            if values is not column:
+                rows = pc.filter(pc.list_parent_indices(column), mask).to_numpy()
+                mask = np.isin(np.arange(len(column)), rows)
+            else:
+                mask = mask.to_numpy(zero_copy_only=False)
             if mask.any():
                 found[index] = mask
     return found
+
+
+def _memory(values: pa.Array) -> npt.NDArray[np.float32]:
+    """Return the values as they lie in memory: where one is null, any number may stand."""
+    return np.frombuffer(values.buffers()[1], np.float32, len(values), values.offset * CELL_BYTES)
+
+
+def _without_infinite(column: pa.Array, rows: Mask) -> pa.Array:
+    """Return a column in which infinite values are missing; `rows` are those that have one."""
+    if not pa.types.is_list(column.type):
+        return pc.if_else(pa.array(rows), pa.scalar(None, pa.float32()), column)
+    values = column.flatten()
+    missing = pa.scalar(float("nan"), pa.float32())
+    offsets = pc.subtract(column.offsets, column.offsets[0])
+    return pa.ListArray.from_arrays(offsets, pc.if_else(pc.is_inf(values), missing, values))

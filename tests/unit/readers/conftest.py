@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from smxgb.batch import Sparse
 from smxgb.channels import Channel, DataFile
 from smxgb.errors import UserError
 from smxgb.job import DataSettings
@@ -27,13 +29,24 @@ def as_frame(batches: list[Batch]) -> pd.DataFrame:
     """Return batches as one table: the features by name, then the roles in brackets."""
     frames = []
     for batch in batches:
-        frame = batch.features.to_pandas().astype(np.float32)
+        frame = as_dense(batch) if isinstance(batch, Sparse) else batch.features.to_pandas()
+        numbers = frame.select_dtypes("number").columns
+        frame[numbers] = frame[numbers].astype(np.float32)
         for role in ("label", "weight", "group", "lower", "upper"):
             if (values := getattr(batch, role)) is not None:
                 assert len(values) == batch.rows
                 frame[f"<{role}>"] = values
         frames.append(frame)
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+
+def as_dense(batch: Sparse) -> pd.DataFrame:
+    """Return sparse features as a table with a column for each index that occurs, missing where absent."""
+    rows = np.repeat(np.arange(batch.rows), np.diff(batch.offsets))
+    columns, places = np.unique(batch.indices, return_inverse=True)
+    cells = np.full((batch.rows, len(columns)), np.nan, np.float32)
+    cells[rows, places] = pc.list_flatten(batch.features["values"])
+    return pd.DataFrame(cells, columns=columns)
 
 
 @dataclass
@@ -88,6 +101,16 @@ class Data:
 @pytest.fixture
 def csv(tmp_path: Path) -> Data:
     return Data(tmp_path)
+
+
+@pytest.fixture
+def libsvm(tmp_path: Path) -> Data:
+    return Data(tmp_path, "libsvm")
+
+
+@pytest.fixture
+def recordio(tmp_path: Path) -> Data:
+    return Data(tmp_path, "recordio-protobuf")
 
 
 @pytest.fixture(params=["File", "FastFile"])

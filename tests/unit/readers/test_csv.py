@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -23,9 +22,8 @@ if TYPE_CHECKING:
 
 NAN = float("nan")
 ENCODE = (
-    " A missing value is an empty cell, NA, NaN, null, None or N/A; encode other text as numbers, or "
-    "leave its "
-    "column out with drop_columns."
+    " A missing value is an empty cell, NA, NaN, null, None or N/A. Encode other text as numbers, name its "
+    "column in categorical_columns, or leave it out with drop_columns."
 )
 LABEL_CURE = (
     " Mend these rows, leave them out with invalid_label=drop, or name another column with label_column."
@@ -161,6 +159,7 @@ def test_columns_have_roles_by_name_or_index_before_dropping(csv: Data) -> None:
     expected = table({"a": [1, 3], "b": [5, 6], "<label>": [0, 1], "<weight>": [2, 4]})
     assert_frame_equal(csv.read(text, label="y", weight="w", drop=("id",)), expected)
     assert_frame_equal(csv.read(text, label=2, weight=-2, drop=(0,)), expected)
+    assert_frame_equal(csv.read(text, label="y", weight="w", drop=("id", 0, -5)), expected)
 
 
 def test_the_label_is_the_first_column_left(csv: Data) -> None:
@@ -378,7 +377,6 @@ def test_all_mistakes_of_a_block_are_reported(csv: Data) -> None:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (gzip.compress(b"1,2\n"), "is compressed with gzip, which is not read yet: decompress it."),
         (b"PAR1....", "is a Parquet file: give its channel the content type application/x-parquet."),
         (b"PK\x03\x04...", "is a zip archive or an Excel workbook: write it as CSV."),
         ("1,2\n".encode("utf-16"), "is written in UTF-16: write it in UTF-8."),

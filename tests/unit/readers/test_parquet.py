@@ -75,8 +75,8 @@ def test_all_columns_that_hold_no_numbers_are_listed(parquet: Data) -> None:
     complaint = (
         "columns that hold no numbers: 'when' (timestamp[us]), 'name' (string), 'kind' "
         "(dictionary<values=string, indices=int32, ordered=0>), 'tags' (list<element: int64>). Integers, "
-        "floats, "
-        "decimals and booleans are read; encode the others as numbers, or leave them out with "
+        "floats, decimals and booleans are read. Encode the others as numbers, name those of words in "
+        "categorical_columns (or set enable_categorical=true for all dictionaries), or leave them out with "
         "drop_columns=when,name,kind,tags."
     )
     files = {"1.parquet": good, "2.parquet": bad, "3.parquet": bad}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -43,7 +43,7 @@ CI = {("killed", 1, "training"), ("frozen", 0, "loading"), ("bad data", 1, "load
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table: what happens to which host, when; and within how many seconds all must have ended."""
+    """One row of the table: what happens to which host, when; within `limit` seconds all must have ended."""
 
     fault: Fault
     victim: int
@@ -124,7 +124,7 @@ def test_when_one_host_fails_all_end_soon_and_name_it(row: Row, tmp_path: Path) 
             assert victim in failure.splitlines()[0], failures
 
 
-def job_of(row: Row, base: Path, net: Network | None, memory: Memory | None) -> ExitStack:
+def job_of(row: Row, base: Path, net: Network | None, memory: Memory | None) -> AbstractContextManager[Hosts]:
     train = [ROWS, ROWS[: len(ROWS) // 2], ROWS[: len(ROWS) // 4]]
     channels = [{"train": Source({f"part-{index}.csv": data}, None)} for index, data in enumerate(train)]
     if row.stage == "loading":
@@ -167,7 +167,8 @@ def strike(row: Row, job: Hosts, net: Network | None, memory: Memory | None) -> 
             "frozen": Host.freeze,
             "work frozen": Host.freeze_work,
         }
-        what.get(row.fault, lambda _: None)(host)
+        if row.fault in what:
+            what[row.fault](host)
 
 
 def test_a_stop_of_all_hosts_leaves_no_model_and_no_success(tmp_path: Path) -> None:

@@ -1,0 +1,155 @@
+"""The features of a job, settled once all rows were seen: how many there are, and what codes categories have.
+
+Dense files say it in their first record. Sparse ones leave out what is missing: a channel, or one host's
+files, may never name the last feature, and nothing but the lowest index tells a file that counts from 0 from
+one that counts from 1. Columns of categories are dictionaries that differ from batch to batch: trained on as
+they are, the codes of one would be taken for those of another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from smxgb.batch import SPARSE, Schema, Sparse
+from smxgb.errors import UserError
+from smxgb.progress import log
+from smxgb.readers.categories import ordered, recoded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from smxgb.batch import Batch, Dense
+    from smxgb.channels import ContentType
+    from smxgb.store import Extent, Stored, Summary
+
+SHOWN = 5
+"""Unseen categories that a line of the log names."""
+
+type Indexing = Literal["auto", "0", "1"]
+
+
+def settle(
+    schema: Schema,
+    summaries: Mapping[str, Summary],
+    content_types: Mapping[str, ContentType],
+    indexing: Indexing,
+) -> Schema:
+    """Return the schema that the rows of all channels fit, once all of them were seen.
+
+    Args:
+        schema: What the first file of `train` said.
+        summaries: What was seen in each channel, of all workers together.
+        content_types: The type of each channel's files.
+        indexing: What libsvm files call the first feature; "auto" decides by the lowest index of all.
+
+    Raises:
+        UserError: If a channel has more features than `train` can have, or indices below the first.
+    """
+    schema = replace(schema, categories=_settled_categories(summaries))
+    sparse = {name: summary.extent for name, summary in summaries.items() if summary.extent}
+    libsvm = {name: extent for name, extent in sparse.items() if content_types[name] == "libsvm"}
+    first = _first_index(libsvm, indexing)
+    widths = {name: _width(extent, first if name in libsvm else 0) for name, extent in sparse.items()}
+    dense = {name: summary.columns for name, summary in summaries.items() if summary.columns is not None}
+    count = max([*widths.values(), *dense.values()], default=len(schema.names))
+    for name, columns in dense.items():
+        if columns < count:
+            other = next(name for name, found in {**dense, **widths}.items() if found == count)
+            raise UserError(
+                f"channel {name} has {columns} features, channel {other} has {count}: all channels need the "
+                "same."
+            )
+    if not count:
+        raise UserError("channel train: no row has a value, so there is no feature to train on.")
+    names = schema.names or Schema.unnamed(count).names
+    return replace(schema, names=names, first_index=first if libsvm else None)
+
+
+def _settled_categories(summaries: Mapping[str, Summary]) -> dict[str, tuple[str, ...]]:
+    """Return the categories that occur in `train`, in the order of their codes."""
+    found = summaries["train"].categories
+    for name, summary in summaries.items():
+        if summary.rows and summary.categories.keys() != found.keys():
+            raise UserError(
+                f"channel {name} has categories in {_listed(summary.categories)}, channel train in "
+                f"{_listed(found)}: both need the same columns of categories, in CSV or Parquet."
+            )
+    return {name: ordered(words) for name, words in found.items()}
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(map(repr, names))) or "no column"
+
+
+def fitted(name: str, stored: Stored, schema: Schema, content_type: ContentType) -> Stored:
+    """Return a channel whose batches have the features of the settled schema.
+
+    A category that `train` does not have counts as missing, which is logged.
+    """
+    if stored.summary.extent is None and not schema.categories:
+        return stored
+    first = schema.first_index or 0 if content_type == "libsvm" else 0
+    categories = {feature: pa.array(words, pa.string()) for feature, words in schema.categories.items()}
+    for feature, words in stored.summary.categories.items():
+        unseen = sorted(words - set(schema.categories[feature]))
+        if unseen:
+            log(
+                f"Channel {name}: {len(unseen)} categories of {feature!r} are not in train and count as "
+                "missing: "
+                f"{', '.join(unseen[:SHOWN])}{', ...' if len(unseen) > SHOWN else ''}."
+            )
+
+    def batches() -> Iterator[Batch]:
+        for batch in stored.batches():
+            yield _moved(batch, first) if isinstance(batch, Sparse) else _recoded(batch, categories)
+
+    return replace(stored, batches=batches)
+
+
+def _recoded(batch: Dense, categories: Mapping[str, pa.Array]) -> Dense:
+    features = batch.features
+    for name, words in categories.items():
+        index = features.column_names.index(name)
+        features = features.set_column(index, name, recoded(features.column(index), words))
+    return replace(batch, features=features)
+
+
+def describe_indexing(schema: Schema, indexing: Indexing) -> str:
+    """Return the line of the log that says where libsvm's features begin, and why."""
+    if indexing == "auto":
+        reason = "the lowest index of all files" if schema.first_index == 0 else "no file has the index 0"
+    else:
+        reason = "libsvm_indexing"
+    return (
+        f"libsvm: the first feature has the index {schema.first_index} ({reason}); there are "
+        f"{len(schema.names)} features."
+    )
+
+
+def _first_index(extents: Mapping[str, Extent], indexing: Indexing) -> int:
+    lowest = {name: extent.lowest for name, extent in extents.items() if extent.lowest is not None}
+    if indexing == "auto":
+        return min(1, *lowest.values(), 1) if lowest else 0
+    for name, index in lowest.items():
+        if index < int(indexing):
+            raise UserError(
+                f"channel {name} has the index {index}, but libsvm_indexing={indexing} says that they begin "
+                f"with {indexing}: set libsvm_indexing=0, or leave it out."
+            )
+    return int(indexing)
+
+
+def _width(extent: Extent, first: int) -> int:
+    return max(extent.width, 0 if extent.highest is None else extent.highest + 1 - first)
+
+
+def _moved(batch: Sparse, first: int) -> Sparse:
+    if not first:
+        return batch
+    indices = pa.ListArray.from_arrays(batch.offsets, pa.array(batch.indices - np.int32(first)))
+    features = pa.Table.from_arrays([indices, batch.features.column("values")], schema=SPARSE)
+    return replace(batch, features=features)

@@ -1,0 +1,35 @@
+"""Rows of sparse files put into the one order that XGBoost takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from smxgb.batch import FloatArray
+
+    type Indices = npt.NDArray[np.int32]
+    type Offsets = npt.NDArray[np.int64]
+
+
+def ascending(
+    indices: Indices, values: FloatArray, offsets: Offsets
+) -> tuple[Indices, FloatArray, int | None]:
+    """Return each row's indices in ascending order, the values with them, and a row that has an index twice.
+
+    `offsets` says where each row begins, and where the last one ends; shape (rows + 1,).
+    """
+    if len(indices) < 2:  # noqa: PLR2004 - nothing to sort
+        return indices, values, None
+    rises = np.diff(indices) > 0
+    rises[offsets[(offsets > 0) & (offsets < len(indices))] - 1] = True
+    if rises.all():
+        return indices, values, None
+    rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    order = np.lexsort((indices, rows))
+    indices, values = indices[order], values[order]
+    twice = np.flatnonzero((np.diff(indices) == 0) & (np.diff(rows) == 0))
+    return indices, values, int(rows[twice[0]]) if len(twice) else None

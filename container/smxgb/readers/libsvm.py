@@ -1,0 +1,79 @@
+"""libsvm channels: blocks of lines, parsed side by side, as sparse batches in order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from smxgb.batch import SPARSE, Schema
+from smxgb.errors import UserError
+from smxgb.readers.ahead import begun, in_order
+from smxgb.readers.libsvm_lines import Lines, check_libsvm, line_blocks, roles_of
+from smxgb.readers.rows import merged, told
+from smxgb.readers.streams import open_streams
+from smxgb.readers.taken import taken
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from smxgb.batch import Batch
+    from smxgb.channels import Channel
+    from smxgb.job import DataSettings
+    from smxgb.readers.libsvm_lines import Block
+
+
+class LibsvmReader:
+    """Reads the libsvm files of one channel; see `smxgb.readers.Reader`.
+
+    What a line holds beside its features, a weight and a qid, is told by the first line of the channel.
+    """
+
+    cheap_to_repeat = False
+    buffer_bytes = 0
+
+    def __init__(
+        self, channel: Channel, settings: DataSettings, *, threads: int, like: Schema | None
+    ) -> None:
+        self._channel = channel
+        self._settings = settings
+        self._threads = threads
+        self._like = like
+        self._begun: Iterator[tuple[str, Block]] | None = None
+
+    def schema(self) -> Schema:
+        """Return a schema without names: how many features there are is known when all rows were seen."""
+        self._begin()
+        return self._like or Schema((), invented=True)
+
+    def expected_rows(self) -> int:
+        """Return about how many rows there are, from the length of the first lines."""
+        self._begin()
+        return round(self._channel.size / self._line_bytes)
+
+    def batches(self, schema: Schema) -> Iterator[Batch]:  # noqa: ARG002 - what a line holds is read as one
+        """Yield all rows; indices are those of the files."""
+        blocks = self._begin()
+        self._begun = None
+        roles = self._lines.all_roles
+        parts = in_order(self._lines.part, blocks, self._threads)
+        return merged(told(parts, self._channel, [*roles, *SPARSE.names]), roles, None)
+
+    def _begin(self) -> Iterator[tuple[str, Block]]:
+        """Return the blocks of all files, of which the first has been looked at."""
+        if self._begun is None:
+            blocks = self._blocks()
+            for source, block in blocks:
+                check_libsvm(block.data, source)
+                roles = roles_of(block.data)
+                if roles is not None:
+                    break
+            else:
+                raise UserError(f"channel {self._channel.name}: none of its files holds a row.")
+            self._lines = Lines(roles, self._settings, taken(self._settings, roles, source))
+            self._line_bytes = len(block.data) / max(1, block.data.count(b"\n"))
+            self._begun = begun((source, block), blocks)
+        return self._begun
+
+    def _blocks(self) -> Iterator[tuple[str, Block]]:
+        for stream in open_streams(self._channel):
+            for block in line_blocks(stream):
+                yield stream.source, block

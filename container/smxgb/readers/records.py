@@ -1,0 +1,197 @@
+"""SageMaker's records (`aialgs.data.Record`) as arrays: many at once, and one by one where that fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from smxgb.errors import UserError
+from smxgb.readers.record_schema import TENSORS, Float32Tensor, Int32Tensor, Merged, Record, Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from smxgb.batch import FloatArray
+
+    type Counts = npt.NDArray[np.int64]
+
+VALUES = "values"
+"""The key of the features, and of the label, in a record's maps (SageMaker's developer guide)."""
+
+WEIGHT = "weight"
+"""The key of a row's weight in the map of its labels."""
+
+NUMBERS: Mapping[str, np.dtype[Any]] = {
+    "float32_tensor": np.dtype("<f4"),
+    "float64_tensor": np.dtype("<f8"),
+}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of some records. Values and keys stand row after row; `counts` says how many each row has.
+
+    `width` is how many features the records' shapes give, 0 if they give none.
+    """
+
+    values: FloatArray
+    counts: Counts
+    keys: npt.NDArray[np.uint64]
+    key_counts: Counts
+    width: int
+    label: FloatArray
+    label_counts: Counts
+    weight: FloatArray | None = None
+
+
+LAST_BYTE = 0x80
+"""What is below is the last byte of a variable-length integer."""
+
+
+class _Uneven(Exception):  # noqa: N818 - it never leaves this module
+    """Some records are not built as the first one is."""
+
+
+def read_records(records: Sequence[bytes], source: str, first: int) -> Rows:
+    """Return the rows of records, the first of which has the number `first` in its file.
+
+    Raises UserError for a record that can't be read.
+    """
+    try:
+        return _at_once(records)
+    except (_Uneven, DecodeError):
+        return _one_by_one(records, source, first)
+
+
+def _at_once(records: Sequence[bytes]) -> Rows:
+    """Read records whose features, and labels, are all tensors of one kind."""
+    opening = Record.FromString(records[0])
+    kinds = tuple(getattr(opening, part)[VALUES].WhichOneof("value") for part in ("features", "label"))
+    if not TENSORS.keys() >= set(kinds):
+        raise _Uneven
+    boundary = _boundary(*kinds)
+    merged = Merged.FromString(boundary.join([*records, b""]))
+    features = _tensor(merged.features, kinds[0], len(records))
+    label = _tensor(merged.label, kinds[1], len(records))
+    values, counts = _numbers(features.values, kinds[0], len(records))
+    labels, label_counts = _numbers(label.values, kinds[1], len(records))
+    keys, key_counts = _integers(features.keys, len(records))
+    width = max((_width(shape) for shape in set(features.shape)), default=0)
+    return Rows(values, counts, keys, key_counts, width, labels, label_counts)
+
+
+@cache
+def _boundary(features: str, label: str) -> bytes:
+    """Return bytes that, behind a record, put an empty item behind its numbers when records are merged."""
+    mark = Tensor(values=[b""], keys=[b""])
+    merged: bytes = Merged(
+        features={"value": {features: mark}}, label={"value": {label: mark}}
+    ).SerializeToString()
+    return merged
+
+
+def _tensor(entry: Any, kind: str, rows: int) -> Any:
+    """Return the merged tensor. Raises _Uneven unless each row has one entry, and all tensors one kind."""
+    keys = list(entry.key)
+    if keys.count(VALUES.encode()) != rows or len(keys) != rows:
+        raise _Uneven
+    if [name for name in TENSORS if entry.value.HasField(name)] != [kind]:
+        raise _Uneven
+    tensor = getattr(entry.value, kind)
+    # Bytes, or numbers that are not packed, as another writer may have them.
+    if len(UnknownFieldSet(entry.value)) or len(UnknownFieldSet(tensor)):
+        raise _Uneven
+    return tensor
+
+
+def _items(items: Sequence[bytes], rows: int) -> tuple[bytes, Counts]:
+    """Return the items of all rows as one, and how many bytes each row has."""
+    sizes = np.fromiter(map(len, items), np.int64, len(items))
+    ends = np.flatnonzero(sizes == 0)
+    if len(ends) != rows:
+        raise _Uneven
+    return b"".join(items), np.diff(np.cumsum(sizes)[ends], prepend=0)
+
+
+def _numbers(items: Sequence[bytes], kind: str, rows: int) -> tuple[FloatArray, Counts]:
+    if kind not in NUMBERS:
+        data, counts = _varints(items, rows)
+        return np.array(
+            Int32Tensor.FromString(Tensor(values=[data]).SerializeToString()).values, np.float32
+        ), counts
+    data, sizes = _items(items, rows)
+    if (sizes % NUMBERS[kind].itemsize).any():
+        raise _Uneven
+    with np.errstate(over="ignore"):  # what becomes infinite is looked for later
+        values = np.frombuffer(data, NUMBERS[kind]).astype(np.float32)
+    return values, sizes // NUMBERS[kind].itemsize
+
+
+def _integers(items: Sequence[bytes], rows: int) -> tuple[npt.NDArray[np.uint64], Counts]:
+    data, counts = _varints(items, rows)
+    message = Float32Tensor.FromString(Tensor(keys=[data]).SerializeToString())
+    return np.array(message.keys, np.uint64), counts
+
+
+def _varints(items: Sequence[bytes], rows: int) -> tuple[bytes, Counts]:
+    """Return the items of all rows as one, and how many variable-length integers each row has."""
+    data, sizes = _items(items, rows)
+    lasts = np.concatenate([[0], np.cumsum(np.frombuffer(data, np.uint8) < LAST_BYTE)])
+    return data, np.diff(lasts[np.cumsum(sizes)], prepend=0)
+
+
+def _width(shape: bytes) -> int:
+    return int(np.prod(Float32Tensor.FromString(Tensor(shape=[shape]).SerializeToString()).shape))
+
+
+def _one_by_one(records: Sequence[bytes], source: str, first: int) -> Rows:
+    """Read records of any build."""
+    tensors, labels, weights = [], [], []
+    for number, data in enumerate(records, first):
+        place = f"{source}, record {number}"
+        try:
+            record = Record.FromString(data)
+        except DecodeError as error:
+            raise UserError(
+                f"{place}: it is no record of SageMaker's protobuf schema. The file is damaged, or of "
+                "another type."
+            ) from error
+        tensors.append(_only(record.features, VALUES, place, "features"))
+        labels.append(np.array(_only(record.label, VALUES, place, "label").values, np.float32))
+        if WEIGHT in record.label:
+            weights.append(np.array(_only(record.label, WEIGHT, place, "label").values, np.float32))
+            if len(weights[-1]) != 1:
+                raise UserError(f"{place}: it has {len(weights[-1])} weights; a row has one.")
+    if weights and len(weights) < len(records):
+        raise UserError(f"{source}, from record {first} on: some records have a weight, others none.")
+    with np.errstate(over="ignore"):
+        values = [np.array(tensor.values, np.float64).astype(np.float32) for tensor in tensors]
+    keys = [np.array(tensor.keys, np.uint64) for tensor in tensors]
+    return Rows(
+        np.concatenate(values),
+        np.array([len(row) for row in values]),
+        np.concatenate(keys),
+        np.array([len(row) for row in keys]),
+        max(int(np.prod(tensor.shape)) if tensor.shape else 0 for tensor in tensors),
+        np.concatenate(labels),
+        np.array([len(label) for label in labels]),
+        np.concatenate(weights) if weights else None,
+    )
+
+
+def _only(values: Any, key: str, place: str, part: str) -> Any:
+    """Return the tensor of numbers under a key of a record's map."""
+    if key not in values:
+        found = f"only {', '.join(sorted(map(str, values)))}" if values else "nothing"
+        raise UserError(f"{place}: its {part} hold {found}, and {key!r} is needed.")
+    kind = values[key].WhichOneof("value")
+    if kind not in TENSORS:
+        raise UserError(f"{place}: its {part} are {kind or 'empty'}; a tensor of numbers is needed.")
+    return getattr(values[key], kind)

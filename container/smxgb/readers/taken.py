@@ -1,0 +1,123 @@
+"""Features that a setting takes for something else, in formats without column names: libsvm and RecordIO.
+
+Such a feature keeps its place, so that what is to be predicted later has the indices of the files; it is
+missing in every row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from smxgb.batch import SPARSE
+from smxgb.errors import Mistakes, UserError
+from smxgb.readers.columns import SETTINGS
+from smxgb.readers.rows import row_type
+
+if TYPE_CHECKING:
+    from smxgb.batch import FloatArray, Role
+    from smxgb.job import DataSettings
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The indices of features, as the files count, that have a role, and of those that are left out."""
+
+    roles: tuple[tuple[Role, int], ...]
+    dropped: tuple[int, ...]
+
+    def __bool__(self) -> bool:
+        """Tell whether there are any."""
+        return bool(self.roles or self.dropped)
+
+    @property
+    def indices(self) -> list[int]:
+        """All of them."""
+        return [*(index for _, index in self.roles), *self.dropped]
+
+
+def taken(settings: DataSettings, roles: tuple[Role, ...], source: str) -> Taken:
+    """Return what the settings take from files whose rows have `roles` of their own.
+
+    Raises UserError for settings that such files can't follow.
+    """
+    mistakes = Mistakes()
+    found: list[tuple[Role, int]] = []
+    for role, setting in SETTINGS.items():
+        ref = getattr(settings, role)
+        if ref is None:
+            continue
+        if role in roles:
+            mistakes.add(f"{setting}={ref}: the rows of {source} have a {role} of their own: leave it out.")
+            continue
+        with mistakes.collect():
+            found.append((role, _index(setting, ref, source)))
+    dropped = []
+    for ref in settings.drop:
+        with mistakes.collect():
+            dropped.append(_index("drop_columns", ref, source))
+    if settings.categorical:
+        mistakes.add(
+            f"categorical_columns: {source} holds numbers only: leave it out, or give the channel as CSV or "
+            "Parquet."
+        )
+    mistakes.raise_any()
+    return Taken(tuple(found), tuple(dropped))
+
+
+def from_sparse(data: pa.RecordBatch, taking: Taken) -> pa.RecordBatch:
+    """Return sparse rows, whose last two columns are indices and values, with what is taken from them."""
+    indices, values = data.column("indices"), data.column("values")
+    rows = pc.list_parent_indices(indices).to_numpy()
+    flat_indices = indices.flatten().to_numpy()
+    flat_values = values.flatten().to_numpy()
+    others = data.select(range(data.num_columns - len(SPARSE)))
+    arrays = list(others.columns)
+    for role, index in taking.roles:
+        array = np.full(data.num_rows, np.nan, np.float32)
+        array[rows[flat_indices == index]] = flat_values[flat_indices == index]
+        arrays.append(_as_role(role, array))
+    left = ~np.isin(flat_indices, taking.indices)
+    offsets = np.zeros(data.num_rows + 1, np.int32)
+    np.cumsum(np.bincount(rows[left], minlength=data.num_rows), out=offsets[1:])
+    arrays += [
+        pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat[left]))
+        for flat in (flat_indices, flat_values)
+    ]
+    fields = [*others.schema, *row_type(tuple(role for role, _ in taking.roles)), *SPARSE]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def from_dense(data: pa.RecordBatch, taking: Taken, width: int, source: str) -> pa.RecordBatch:
+    """Return dense rows, whose last `width` columns are features, with what is taken from them.
+
+    Raises UserError for an index that is beyond them.
+    """
+    first = data.num_columns - width
+    for index in taking.indices:
+        if index >= width:
+            raise UserError(f"{source} has {width} features, 0 to {width - 1}; a setting names {index}.")
+    features = data.columns[first:]
+    roles = [_as_role(role, features[index].to_numpy()) for role, index in taking.roles]
+    for index in taking.indices:
+        features[index] = pa.nulls(data.num_rows, pa.float32())
+    fields = list(data.schema)
+    fields[first:first] = row_type(tuple(role for role, _ in taking.roles))
+    return pa.RecordBatch.from_arrays([*data.columns[:first], *roles, *features], schema=pa.schema(fields))
+
+
+def _index(setting: str, ref: object, source: str) -> int:
+    if not isinstance(ref, int) or ref < 0:
+        raise UserError(f"{setting}={ref}: {source} has no names: give a feature's index as it stands there.")
+    return ref
+
+
+def _as_role(role: Role, array: FloatArray) -> pa.Array:
+    if role != "group":
+        return pa.array(array)
+    whole = np.isfinite(array) & (array == np.floor(array))
+    return pa.array(np.where(whole, array, 0).astype(np.int64), mask=~whole)

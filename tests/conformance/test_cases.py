@@ -1,0 +1,373 @@
+"""What users of such containers run into: where each case is tested, and whole jobs for some of them.
+
+Each case is a kind of public bug report: CSV and PQ: input files; HP: hyperparameters; MET:
+metrics; CH: channels, and the start and end of the container; MF: the model; DG: the device.
+"""
+
+from __future__ import annotations
+
+import decimal
+import json
+import pathlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import xgboost as xgb
+from sklearn.datasets import load_diabetes
+from tests.opt_ml import Source, csv, parquet, run_train, write_opt_ml
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from tests.opt_ml import Outcome
+
+ROOT = Path(__file__).parents[2]
+
+UNIT, JOBS, MISTAKES = "tests/unit/test_", "tests/conformance/test_", "tests/conformance/test_mistakes_in_"
+CSV, PARQUET = "tests/unit/readers/test_csv", "tests/unit/readers/test_parquet"
+CASES: dict[str, tuple[str, ...]] = {
+    "CSV-01": (
+        f"{CSV}::test_a_header_gives_the_names",
+        f"{CSV}::test_each_file_decides_for_itself_whether_it_has_a_header",
+        f"{MISTAKES}files::a saved index",
+    ),
+    "CSV-03": (f"{JOBS}cases::test_the_label_may_stand_anywhere_and_an_id_be_left_out",),
+    "CSV-04": (
+        f"{JOBS}cases::test_files_without_a_content_type_are_told_by_what_they_hold",
+        f"{MISTAKES}channels::two types in one channel",
+    ),
+    "CSV-05": (
+        f"{CSV}::test_line_ends_byte_order_marks_and_delimiters_are_found",
+        f"{CSV}::test_a_delimiter_can_be_set",
+        f"{MISTAKES}files::one column",
+    ),
+    "CSV-06": (f"{CSV}::test_numbers_come_in_every_spelling",),
+    "CSV-07": (
+        f"{JOBS}training::test_a_table_in_csv_and_in_parquet_gives_the_same_model",
+        f"{CSV}::test_a_cell_without_a_value_is_missing",
+    ),
+    "CSV-08": (f"{MISTAKES}cells::a vector in a cell", f"{MISTAKES}cells::words in a cell of a named column"),
+    "CSV-11": (
+        f"{UNIT}hyperparameters::test_true_in_any_spelling",
+        f"{JOBS}job_metrics::test_the_metrics_of_a_job_are_scikit_learns",
+        f"{MISTAKES}cells::a negative weight",
+    ),
+    "CSV-13": (
+        f"{JOBS}cases::test_all_folders_are_read_and_stray_files_are_not",
+        f"{UNIT}channels::test_a_link_that_leads_back_up_is_followed_once",
+    ),
+    "CSV-14": (
+        f"{JOBS}cases::test_all_folders_are_read_and_stray_files_are_not",
+        f"{MISTAKES}channels::nothing but markers",
+    ),
+    "CSV-15": (
+        f"{MISTAKES}files::validation with a column less",
+        f"{MISTAKES}files::validation with other names",
+    ),
+    "CSV-16": (f"{MISTAKES}cells::an empty label", f"{JOBS}cases::test_rows_without_a_label_can_be_left_out"),
+    "CSV-17": (
+        f"{MISTAKES}cells::infinite values",
+        f"{MISTAKES}cells::a number beyond 32 bits",
+        f"{JOBS}cases::test_infinite_values_can_count_as_missing",
+    ),
+    "PQ-02": (
+        f"{PARQUET}::test_an_index_that_pandas_saved_is_left_out",
+        f"{JOBS}cases::test_columns_of_every_numeric_type_train_as_floats_do",
+    ),
+    "PQ-03": (f"{JOBS}cases::test_columns_of_every_numeric_type_train_as_floats_do",),
+    "PQ-04": (
+        f"{JOBS}cases::test_columns_of_every_numeric_type_train_as_floats_do",
+        f"{MISTAKES}files::texts and dates in Parquet",
+        f"{MISTAKES}files::categories",
+    ),
+    "PQ-05": (f"{PARQUET}::test_arrow_backed_and_nullable_pandas_types_are_read",),
+    "PQ-08": (f"{MISTAKES}files::two columns of one name in Parquet",),
+    "PQ-09": (
+        f"{UNIT}logbook::test_many_small_files_are_pointed_out",
+        f"{UNIT}store::test_a_long_reading_says_how_far_it_is",
+    ),
+    "HP-01": (
+        f"{JOBS}cases::test_settings_in_quotes_give_the_model_of_plain_ones",
+        f"{UNIT}hyperparameters::test_both_encodings_and_plain_json_values_mean_the_same",
+    ),
+    "HP-02": (
+        f"{UNIT}hyperparameters::test_a_whole_number_in_any_spelling",
+        f"{MISTAKES}settings::half a round",
+    ),
+    "HP-04": (f"{UNIT}hyperparameters::test_a_list_in_any_spelling",),
+    "HP-05": (f"{MISTAKES}settings::a misspelt setting", f"{MISTAKES}settings::two values of one setting"),
+    "HP-06": (
+        f"{UNIT}hyperparameters::test_every_name_that_xgboost_reports_is_declared_passed_through_or_internal",
+        f"{UNIT}hyperparameters::test_the_objectives_are_those_of_xgboost",
+    ),
+    "HP-07": (
+        f"{UNIT}hyperparameters::test_monotone_constraints_by_position_or_name",
+        f"{UNIT}hyperparameters::test_a_monotone_feature_really_is_monotone",
+    ),
+    "HP-08": (f"{JOBS}job_metrics::test_the_metrics_of_a_job_are_scikit_learns",),
+    "HP-09": (
+        f"{JOBS}training::test_classes_are_counted_when_num_class_is_not_set",
+        f"{MISTAKES}cells::a class too many",
+    ),
+    "HP-11": (f"{MISTAKES}cells::1 and 2 for a binary objective", f"{MISTAKES}cells::-1 and 1 for hinge"),
+    "HP-12": (
+        f"{UNIT}hyperparameters::test_old_names_and_values_become_those_of_today_with_a_line_each",
+        f"{JOBS}training::test_the_settings_of_aws_notebooks_train_unchanged",
+    ),
+    "HP-13": (
+        f"{MISTAKES}settings::no number of rounds",
+        f"{JOBS}check::test_a_mistake_in_the_settings_is_found_without_data",
+    ),
+    "HP-15": (
+        f"{UNIT}metrics::test_the_directions_are_those_of_xgboosts_early_stopping",
+        f"{UNIT}metrics::test_scores_are_maximised_with_any_parameter",
+        f"{JOBS}cases::test_early_stopping_says_what_it_watches_and_cuts_at_the_best_round",
+    ),
+    "HP-16": (f"{JOBS}cases::test_early_stopping_says_what_it_watches_and_cuts_at_the_best_round",),
+    "HP-17": (f"{MISTAKES}settings::early stopping without validation",),
+    "HP-19": (f"{MISTAKES}files::a header only", f"{MISTAKES}cells::every row dropped"),
+    "MET-02": (
+        f"{JOBS}training::test_the_reports_say_what_was_done",
+        f"{JOBS}cases::test_the_log_begins_with_versions_and_ends_with_a_summary",
+    ),
+    "CH-01": (
+        f"{JOBS}cases::test_the_usual_spellings_of_channels_are_taken_and_said",
+        f"{MISTAKES}channels::a channel of another name",
+        f"{UNIT}channels::test_a_test_channel_is_never_taken_for_validation",
+    ),
+    "CH-03": (
+        f"{UNIT}channels::test_a_channel_without_settings_has_the_usual_ones",
+        f"{JOBS}cases::test_no_configuration_but_the_settings_is_needed",
+    ),
+    "CH-04": (f"{JOBS}cases::test_no_configuration_but_the_settings_is_needed",),
+    "CH-05": (f"{JOBS}cases::test_no_configuration_but_the_settings_is_needed",),
+    "CH-06": (
+        f"{UNIT}supervisor::test_everyone_may_read_and_write_the_results",
+        "tests/image/test_jobs::test_any_user_may_train_where_the_folders_are_his",
+    ),
+    "CH-07": (
+        "tests/image/test_contents::test_a_command_is_on_the_path",
+        "tests/image/test_jobs::test_without_a_command_the_image_trains",
+    ),
+    "CH-08": (
+        f"{UNIT}supervisor::test_a_crash_of_native_code_names_phase_and_signal",
+        f"{UNIT}supervisor::test_work_that_the_kernel_killed_for_memory_names_limit_phase_and_cure",
+        f"{UNIT}supervisor::test_a_failure_file_that_the_work_wrote_stays",
+    ),
+    "CH-10": (f"{JOBS}cases::test_a_job_leaves_nothing_but_its_results",),
+    "CH-12": ("tests/image/test_jobs::test_a_confined_container_trains",),
+    "CH-13": (f"{JOBS}cases::test_the_log_begins_with_versions_and_ends_with_a_summary",),
+    "MF-01": (f"{JOBS}cases::test_the_report_says_how_to_load_the_model",),
+    "MF-04": (
+        f"{JOBS}training::test_the_names_of_a_header_are_the_models",
+        f"{UNIT}artifacts::test_every_feature_has_a_row_of_importance_the_most_important_first",
+    ),
+    "DG-04": (
+        f"{MISTAKES}settings::a GPU that is not there",
+        f"{UNIT}job::test_a_gpu_that_is_not_used_is_said",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_tests_of_a_case_are_there(case: str) -> None:
+    for place in CASES[case]:
+        file, _, name = place.partition("::")
+        text = (ROOT / f"{file}.py").read_text()
+        assert f"def {name}(" in text or f'"{name}": Mistake(' in text, place
+
+
+def table() -> pd.DataFrame:
+    frame = load_diabetes(as_frame=True).frame
+    return frame[["target", *frame.columns[:-1]]].astype(np.float32)
+
+
+def train(base: Path, settings: dict[str, object], **channels: Source | pd.DataFrame) -> Outcome:
+    write_opt_ml(base, hyperparameters={"num_round": 5, **settings}, channels=channels)
+    done = run_train(base)
+    assert done.code == 0, done.log
+    return done
+
+
+def trees(done: Outcome) -> list[str]:
+    return done.booster().get_dump(dump_format="json", with_stats=True)
+
+
+@pytest.mark.parametrize("form", [lambda frame: csv(frame, header=True), parquet])
+def test_the_label_may_stand_anywhere_and_an_id_be_left_out(tmp_path: Path, form: object) -> None:
+    frame = table()
+    usual = train(tmp_path / "a", {}, train=form(frame[:300]), validation=form(frame[300:]))  # type: ignore[operator]
+    moved = frame.iloc[:, [*range(1, 11), 0]]
+    moved.insert(0, "id", [f"row {index}" for index in range(len(moved))])
+    settings: dict[str, object] = {"label_column": -1, "drop_columns": "id"}
+    other = train(tmp_path / "b", settings, train=form(moved[:300]), validation=form(moved[300:]))  # type: ignore[operator]
+    assert usual.output_data.keys() == other.output_data.keys()
+    assert usual.model == other.model
+
+
+def test_files_without_a_content_type_are_told_by_what_they_hold(tmp_path: Path) -> None:
+    rows = table()
+    plain = Source({"part-0": next(iter(csv(rows).files.values()))}, None)
+    packed = Source({"part-0": next(iter(parquet(rows).files.values()))}, None)
+    done = train(tmp_path, {}, train=plain, validation=packed)
+    assert "csv (by the first bytes of part-0)" in done.log
+    assert "parquet (by the first bytes of part-0)" in done.log
+
+
+def test_all_folders_are_read_and_stray_files_are_not(tmp_path: Path) -> None:
+    rows = table()
+    files = {
+        "a/1.csv": rows[:100].to_csv(index=False, header=False).encode(),
+        "b/deep/1.csv": rows[100:].to_csv(index=False, header=False).encode(),
+        "_SUCCESS": b"",
+        "a/.1.csv.crc": b"crc",
+        ".ipynb_checkpoints/1.csv": b"not,data\n",
+        "manifest.json": b"[]",
+        "c/part-1.csv": b"",
+    }
+    done = train(tmp_path / "a", {}, train=Source(files, "text/csv"))
+    assert f"Train matrix has {len(rows)} rows and 10 columns" in done.log
+    for skipped in (
+        "_SUCCESS (empty)",
+        "a/.1.csv.crc",
+        ".ipynb_checkpoints/",
+        "manifest.json",
+        "c/part-1.csv (empty)",
+    ):
+        assert skipped in done.log
+    assert done.model == train(tmp_path / "b", {}, train=rows).model
+
+
+def test_rows_without_a_label_can_be_left_out(tmp_path: Path) -> None:
+    rows = table()
+    rows.iloc[5:25, 0] = np.nan
+    done = train(tmp_path / "a", {"invalid_label": "drop"}, train=rows)
+    assert "Channel train: 20 rows without a valid label were dropped." in done.log
+    assert done.model == train(tmp_path / "b", {}, train=rows.dropna()).model
+
+
+def test_infinite_values_can_count_as_missing(tmp_path: Path) -> None:
+    rows = table()
+    missing = rows.copy()
+    rows.iloc[:30, 3] = np.inf
+    missing.iloc[:30, 3] = np.nan
+    done = train(tmp_path / "a", {"infinity": "missing"}, train=rows)
+    assert "Channel train: 30 infinite values count as missing: column 3 30." in done.log
+    assert done.model == train(tmp_path / "b", {}, train=missing).model
+
+
+def test_columns_of_every_numeric_type_train_as_floats_do(tmp_path: Path) -> None:
+    rows = table()
+    rows["sex"] = (rows["sex"] > 0).astype(np.float32)
+    rows["age"] = np.round(rows["age"] * 100) + 0  # integers know no -0.0
+    rows.loc[::9, "age"] = np.nan
+    rows["bp"] = np.round(rows["bp"] * 100) + 0
+    typed = rows.assign(
+        age=rows["age"].astype("Int64"),
+        sex=rows["sex"] > 0,
+        bp=[decimal.Decimal(int(value)) for value in rows["bp"]],
+        bmi=rows["bmi"].astype("Float64"),
+        s1=rows["s1"].astype("float32[pyarrow]"),
+    )
+    kept = typed[typed["s6"] > -1]
+    (tmp_path / "saved").mkdir()
+    kept.to_parquet(tmp_path / "saved" / "a.parquet", index=True)
+    source = Source({"a.parquet": (tmp_path / "saved" / "a.parquet").read_bytes()}, "application/x-parquet")
+    done = train(tmp_path / "a", {}, train=source)
+    assert done.model == train(tmp_path / "b", {}, train=parquet(rows)).model
+
+
+def test_settings_in_quotes_give_the_model_of_plain_ones(tmp_path: Path) -> None:
+    plain: dict[str, object] = {
+        "objective": "reg:squarederror",
+        "max_depth": 3,
+        "eval_metric": "rmse,mae",
+        "seed": 4,
+    }
+    quoted: dict[str, object] = {name: json.dumps(str(value)) for name, value in plain.items()}
+    one, other = (train(tmp_path / name, s, train=table()) for name, s in (("a", plain), ("b", quoted)))
+    assert one.model == other.model
+
+
+def test_early_stopping_says_what_it_watches_and_cuts_at_the_best_round(tmp_path: Path) -> None:
+    rows = table()
+    settings: dict[str, object] = {
+        "num_round": 100,
+        "eta": 0.9,
+        "early_stopping_rounds": 3,
+        "eval_metric": "mae,mape",
+    }
+    done = train(tmp_path, settings, train=rows[:300], validation=rows[300:])
+    assert "Early stopping watches validation-mape (lower is better)" in done.log
+    report = json.loads(done.output_data["metrics.json"])
+    values = report["history"]["validation"]["mape"]
+    assert report["best_round"] == int(np.argmin(values)) < 99
+    label = rows["target"][300:].to_numpy()
+    error = np.mean(np.abs(label - done.predict(rows[300:].iloc[:, 1:])) / label)
+    assert error == pytest.approx(min(values), rel=1e-4)
+
+
+def test_the_log_begins_with_versions_and_ends_with_a_summary(tmp_path: Path) -> None:
+    done = train(tmp_path, {}, train=table())
+    first, *_, phases, last = done.log.splitlines()
+    versions = json.loads(done.output_data["metrics.json"])["versions"]
+    assert first == "Versions: " + ", ".join(f"{name} {number}" for name, number in versions.items()) + "."
+    assert set(versions) == {"smxgb", "xgboost", "pyarrow", "numpy", "python"}
+    for phase in ("load", "matrix", "train", "save"):
+        assert f"{phase} " in phases
+    assert phases.startswith("Phases: ")
+    assert "peak memory" in phases
+    assert last.startswith("Trained 5 rounds (train-rmse:")
+    assert last.endswith(f"Model: {tmp_path}/model/xgboost-model")
+
+
+def test_the_usual_spellings_of_channels_are_taken_and_said(tmp_path: Path) -> None:
+    done = train(tmp_path, {}, training=table(), val=table())
+    assert "Channel 'training' is taken as 'train'." in done.log
+    assert "Channel 'val' is taken as 'validation'." in done.log
+    assert "validation-rmse" in done.log
+
+
+def test_no_configuration_but_the_settings_is_needed(tmp_path: Path) -> None:
+    write_opt_ml(
+        tmp_path,
+        hyperparameters={"num_round": 3},
+        channels={"train": table()},
+        inputdataconfig=None,
+        resourceconfig=None,
+    )
+    done = run_train(tmp_path, environment={"SM_HP_NUM_ROUND": "9", "SM_HPS": '{"num_round": 9}'})
+    assert done.code == 0, done.log
+    assert done.booster().num_boosted_rounds() == 3
+
+
+@pytest.mark.parametrize(("settings", "code"), [({}, 0), ({"objective": "reg:gamma"}, 2)])
+def test_a_job_leaves_nothing_but_its_results(tmp_path: Path, settings: dict[str, object], code: int) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    rows = table().assign(target=lambda frame: frame["target"] - 25)
+    write_opt_ml(
+        tmp_path / "ml",
+        hyperparameters={"num_round": 3, "tree_method": "approx", **settings},
+        channels={"train": rows},
+    )
+    before = {path for path in (tmp_path / "ml").rglob("*") if path.is_file()}
+    done = run_train(tmp_path / "ml", environment={"TMPDIR": str(temporary)})
+    assert done.code == code, done.log
+    assert not list(temporary.iterdir())
+    written = {path for path in (tmp_path / "ml").rglob("*") if path.is_file()} - before
+    results = {"model/xgboost-model", "output/data/metrics.json", "output/data/feature_importance.csv"}
+    assert {str(path.relative_to(tmp_path / "ml")) for path in written} == (
+        {"output/failure"} if code else results
+    )
+
+
+def test_the_report_says_how_to_load_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = train(tmp_path, {}, train=table())
+    report = json.loads(done.output_data["metrics.json"])
+    assert set(done.models) == {"xgboost-model"}
+    monkeypatch.chdir(tmp_path / "model")
+    known = {"xgboost": xgb, "pathlib": pathlib}
+    loaded = eval(report["load_the_model"], known)  # noqa: S307 - what a reader would paste
+    assert loaded.num_features() == report["feature_count"] == 10

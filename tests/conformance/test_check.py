@@ -1,0 +1,201 @@
+"""`smxgb check`: what it says of a job before it runs, and its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+from tests import mistakes
+from tests.opt_ml import Source, csv, parquet, write_opt_ml
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+
+
+def table() -> pd.DataFrame:
+    frame = load_diabetes(as_frame=True).frame
+    return frame[["target", *frame.columns[:-1]]].astype(np.float32)
+
+
+def check(base: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "smxgb", "check", *map(str, arguments)],
+        env={**os.environ, "SAGEMAKER_BASE_DIR": str(base), "NVIDIA_VISIBLE_DEVICES": "none"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def settings_file(folder: Path, **settings: object) -> Path:
+    path = folder / "settings.json"
+    path.write_text(json.dumps(settings))
+    return path
+
+
+@pytest.mark.parametrize("form", [lambda frame: csv(frame, header=True), parquet])
+def test_a_good_job_is_described_and_nothing_is_written(tmp_path: Path, form: object) -> None:
+    rows = table()
+    channels = {"train": form(rows[:300]), "validation": form(rows[300:])}  # type: ignore[operator]
+    write_opt_ml(tmp_path, hyperparameters={"num_round": 5}, channels=channels)
+    before = set(tmp_path.rglob("*"))
+    done = check(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    assert "Mode: single (one host). Device: cpu (no GPU is there).\n" in done.stdout
+    assert re.search(r"^Workers: 1, on this host with \d+ threads\.$", done.stdout, re.MULTILINE)
+    rows_line = re.search(r"^Channel train: (about )?(\d+) rows and 10 columns\.$", done.stdout, re.MULTILINE)
+    assert rows_line
+    assert int(rows_line[2]) == pytest.approx(300, rel=0.02)
+    assert bool(rows_line[1]) == ("delimiter" in done.stdout)
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("Matrix: quantile, about "))
+    memory = re.fullmatch(
+        r".* (\d+) MiB \(between (\d+) and (\d+) MiB\) of the [0-9.]+ GiB of memory that are free\.", line
+    )
+    assert memory
+    about, low, high = map(int, memory.groups())
+    assert low <= about <= high
+    assert done.stdout.splitlines()[-1].startswith("Nothing was found that would stop the job.")
+    assert set(tmp_path.rglob("*")) == before
+
+
+def test_a_laptop_needs_a_file_and_a_folder_only(tmp_path: Path) -> None:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    table().to_csv(folder / "a.csv", index=False)
+    settings = settings_file(tmp_path, num_round=5, tree_method="exact")
+    done = check(tmp_path / "nothing", "--hyperparameters", settings, "--train", folder)
+    assert done.returncode == 0, done.stderr
+    assert "Matrix: whole, about " in done.stdout
+
+
+def test_settings_can_be_checked_alone(tmp_path: Path) -> None:
+    done = check(tmp_path / "nothing", "--hyperparameters", settings_file(tmp_path, num_round=5))
+    assert done.returncode == 0
+    assert done.stdout.startswith("The settings alone show no mistake.")
+
+
+def test_a_mistake_in_the_settings_is_found_without_data(tmp_path: Path) -> None:
+    settings = settings_file(tmp_path, num_round="ten", learnin_rate=0.1)
+    done = check(tmp_path / "nothing", "--hyperparameters", settings)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "UserError: 2 mistakes. 1. num_round='ten' is not allowed: it must be a whole number, 1 or more.",
+        "2. learnin_rate is not a hyperparameter: did you mean learning_rate?",
+    ]
+
+
+def test_a_file_of_settings_that_is_not_there_is_named(tmp_path: Path) -> None:
+    done = check(tmp_path / "nothing", "--hyperparameters", tmp_path / "no.json")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"UserError: there is no file {tmp_path}/no.json: ")
+
+
+def test_all_that_the_first_rows_show_is_reported_together(tmp_path: Path) -> None:
+    rows = b"1,2,3\n0,old,4\n1,5,6\n"
+    write_opt_ml(
+        tmp_path,
+        hyperparameters={"num_round": 5, "monotone_constraints": "(1,0,1)", "objective": "binary:logistic"},
+        channels={"train": rows, "validation": b"1,2,3\n2,3,4\n"},
+    )
+    done = check(tmp_path)
+    assert done.returncode == 2
+    first, second, third = done.stderr.splitlines()
+    assert first.startswith(
+        "UserError: 3 mistakes. 1. train/data.csv, line 2, column 1: 'old' is not a number."
+    )
+    assert second.startswith("2. monotone_constraints has 3 directions for 2 features")
+    assert third.startswith("3. channel validation has the labels 1, 2, but for objective=binary:logistic")
+
+
+def test_a_channel_without_rows_is_refused(tmp_path: Path) -> None:
+    write_opt_ml(tmp_path, hyperparameters={"num_round": 5}, channels={"train": b"label,a\n"})
+    done = check(tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("UserError: channel train has no rows")
+
+
+def test_a_job_that_does_not_fit_is_refused_with_the_numbers(tmp_path: Path) -> None:
+    write_opt_ml(
+        tmp_path,
+        hyperparameters={"num_round": 5, "objective": "multi:softprob", "num_class": 2_000_000_000},
+        channels={"train": table().assign(target=0)},
+    )
+    done = check(tmp_path)
+    assert done.returncode == 2
+    assert re.search(r"needs about [0-9,]+ MiB of memory and [0-9,]+ MiB are free", done.stderr)
+
+
+NO_ROWS = mistakes.table({"label": [], "a": []})
+
+SAME = {
+    "column names and no row": mistakes.Mistake(
+        "UserError: channel train has no rows, its files hold column names at most: check its S3 address "
+        "and what wrote the files.",
+        train=b"label,a,b\n",
+    ),
+    "a Parquet file without rows": mistakes.Mistake(
+        "UserError: channel train has no rows, its files hold column names at most: check its S3 address "
+        "and what wrote the files.",
+        train=Source({"a.parquet": NO_ROWS}, "application/x-parquet"),
+    ),
+    "a validation channel with column names and no row": mistakes.Mistake(
+        "UserError: channel validation has no rows, its files hold column names at most: check its S3 "
+        "address and what wrote the files.",
+        train=mistakes.NAMED,
+        validation=b"label,age,height\n",
+    ),
+    "no row with a label": mistakes.Mistake(
+        "UserError: channel train: all 2 rows were left out, for none has a number as its label "
+        "(invalid_label=drop): check label_column.",
+        {"invalid_label": "drop"},
+        b"label,a,b\nx,1,2\ny,2,3\n",
+    ),
+    "a spool folder that is not there": mistakes.Mistake(
+        "UserError: spool_dir='/no/such/folder' is no folder that can be written: give one that exists, "
+        "or leave it out.",
+        {"spool_dir": "/no/such/folder"},
+    ),
+    "labels, constraints and settings": mistakes.Mistake(
+        "UserError: 2 mistakes. 1. monotone_constraints: there is no feature 'weight'; did you mean "
+        "'height'?",
+        {"objective": "reg:gamma", "monotone_constraints": '{"weight": 1}'},
+        mistakes.NAMED,
+    ),
+    "more columns than a table can have": mistakes.Mistake(
+        "UserError: train/data.csv has 100,001 columns, and a table can have 100,000 at most: check that "
+        "each record ends with a line end.",
+        train=b",".join([b"1"] * 100_001),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_what_is_wrong_is_said_by_the_check_in_the_words_of_the_job(name: str, tmp_path: Path) -> None:
+    mistake = SAME[name]
+    mistakes.assert_fails(mistake, tmp_path)
+    done = check(tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0] == mistake.says
+
+
+@pytest.mark.parametrize("target", ["/no/such/file", "data.csv"])
+def test_a_link_that_leads_nowhere_is_one_sentence(tmp_path: Path, target: str) -> None:
+    write_opt_ml(tmp_path, hyperparameters={"num_round": 2}, channels={"train": mistakes.ROWS})
+    data = tmp_path / "input/data/train/data.csv"
+    data.unlink()
+    data.symlink_to(target)
+    done = check(tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert f"data.csv is a link to {target}, which is not there" in done.stderr

@@ -1,0 +1,98 @@
+"""A tuning job, played: five jobs, their logs read as SageMaker's tuner reads them, the best one picked."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.metrics import f1_score, roc_auc_score, root_mean_squared_error
+from tests.opt_ml import run_train, write_opt_ml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import pandas as pd
+    from tests.opt_ml import Outcome
+
+USERS = r".*\[[0-9]+\].*#011{}-{}:(\S+)", r"\[.*\].*#011{}-{}:([\d.]+)"
+"""The regular expressions of metric definitions that users of AWS's image have."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What is tuned: the settings of all jobs and of each, and the metric by scikit-learn."""
+
+    settings: dict[str, object]
+    trials: list[dict[str, object]]
+    score: Callable[[pd.Series[float], np.ndarray[tuple[int, ...], np.dtype[np.float32]]], float]
+
+
+BINARY = {"objective": "binary:logistic", "num_round": 4, "eval_metric": "error"}
+TRIALS: list[dict[str, object]] = [
+    {"max_depth": 1, "eta": 0.1},
+    {"max_depth": 2, "eta": 0.5},
+    {"max_depth": 4, "eta": 0.3, "min_child_weight": 20},
+    {"max_depth": 6, "eta": 0.8, "alpha": 1},
+    {"max_depth": 2, "eta": 0.9, "gamma": 5},
+]
+TUNINGS = {
+    "validation:auc": Tuning(BINARY, TRIALS, roc_auc_score),
+    "validation:f1": Tuning(BINARY, TRIALS, lambda label, p: f1_score(label, p > 0.5, average="macro")),
+    "validation:rmse": Tuning({"num_round": 6}, TRIALS, root_mean_squared_error),
+}
+
+
+def table(metric: str) -> pd.DataFrame:
+    frame = (load_diabetes if metric == "validation:rmse" else load_breast_cancer)(as_frame=True).frame
+    frame = frame[["target", *frame.columns[:-1]]].sample(frac=1, random_state=8)
+    return frame.iloc[:, :9].astype(np.float32)
+
+
+def definitions(metric: str) -> tuple[list[str], str]:
+    """Return the regular expressions for a metric, the container's own first, and its direction."""
+    done = subprocess.run([sys.executable, "-m", "smxgb", "describe"], capture_output=True, check=True)
+    described = json.loads(done.stdout)
+    (own,) = (each["Regex"] for each in described["metric_definitions"] if each["Name"] == metric)
+    data, _, name = metric.partition(":")
+    (direction,) = (each["direction"] for each in described["metrics"] if each["name"] == name)
+    return [own, *(form.format(data, name) for form in USERS)], direction
+
+
+def read_by_tuner(outcome: Outcome, regex: str) -> float:
+    """Return the last value that a regular expression finds in the log as CloudWatch shows it."""
+    lines = outcome.log.replace("\t", "#011").splitlines()
+    found = [match[1] for line in lines if (match := re.search(regex, line))]
+    assert len(found) == len([line for line in lines if re.match(r"\[\d+\]#011", line)])
+    return float(found[-1])
+
+
+@pytest.mark.parametrize("metric", TUNINGS)
+def test_a_tuner_reads_each_value_and_picks_the_best_job(metric: str, tmp_path: Path) -> None:
+    tuning, frame = TUNINGS[metric], table(metric)
+    parts = {"train": frame[:250], "validation": frame[250:]}
+    regexes, direction = definitions(metric)
+    values, scores = [], []
+    for number, trial in enumerate(tuning.trials):
+        settings = {**tuning.settings, **trial, "_tuning_objective_metric": metric}
+        base = tmp_path / str(number)
+        write_opt_ml(base, hyperparameters=settings, channels=parts)
+        done = run_train(base)
+        assert done.code == 0, done.log
+        read = {read_by_tuner(done, regex) for regex in regexes}
+        assert len(read) == 1
+        values.append(read.pop())
+        held_out = parts["validation"]
+        scores.append(tuning.score(held_out["target"], done.predict(held_out.iloc[:, 1:])))
+    assert values == pytest.approx(scores, rel=1e-5)
+    assert direction == ("Minimize" if metric == "validation:rmse" else "Maximize")
+    best = min if direction == "Minimize" else max
+    assert len(set(values)) > 2
+    assert values.index(best(values)) == scores.index(best(scores))

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from smxgb.channels import Channel, Channels, DataFile
+from smxgb.environment import Hosts, Machine, Paths
+from smxgb.hyperparameters import parse
+from smxgb.job import Choice, Job
+from smxgb.logbook import start_block
+
+
+def job(count: int, size: int) -> Job:
+    files = tuple(DataFile(Path(f"/data/train/{number}"), size) for number in range(count))
+    train = Channel("train", Path("/data/train"), "csv", "File", "FullyReplicated", files)
+    return Job(
+        paths=Paths(Path("/opt/ml")),
+        hosts=Hosts("algo-1", ("algo-1",)),
+        machine=Machine(2, 8 << 30, "cgroup", 7 << 30, ()),
+        parameters=parse({"num_round": 3, "eta": "0.3"}),
+        channels=Channels(train, None, ("Channel 'x' is not used.",)),
+        mode=Choice("single", "one host"),
+        device=Choice("cpu", "no GPU is there"),
+        notes=("a note",),
+    )
+
+
+def test_the_start_says_what_runs_on_what_and_why() -> None:
+    _, mode, machine, channel, settings, note = start_block(job(1, 2048))
+    assert mode == "Mode: single (one host). Device: cpu (no GPU is there)."
+    assert machine == "Threads: 2. Memory: 7.0 GiB free of 8.0 GiB (the cgroup's)."
+    assert channel == "Channel train: 1 file, 2.0 KiB, csv (given), File, FullyReplicated."
+    assert settings == 'Hyperparameters: {"num_round": 3, "eta": 0.3}'
+    assert note == "a note"
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "said"), [(1001, 3000, True), (1000, 3000, False), (1001, 1 << 20, False)]
+)
+def test_many_small_files_are_pointed_out(count: int, size: int, *, said: bool) -> None:
+    text = "Channel train: its files have 2.9 KiB on average; fewer and larger ones are read faster."
+    assert (text in start_block(job(count, size))) == said
