@@ -29,7 +29,6 @@ from tqdm import tqdm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from concurrent.futures import Future
 
 MEGABYTE = 10**6
 LARGEST_COPY = 5 * 10**9
@@ -137,26 +136,23 @@ def make(
     place: Place, names: list[str], content: Callable[[int], bytes], *, copies: bool, threads: int
 ) -> None:
     """Write all files in parallel under a progress bar; `content` makes the bytes of the n-th."""
-    first = content(0)
-    place.write(names[0], first)
-    total = len(first) * len(names)
+    place.write(names[0], content(0))
 
-    def one(number: int) -> int:
+    def one(number: int) -> None:
         if copies:
             place.copy(names[0], names[number])
-            return len(first)
-        made = content(number)
-        place.write(names[number], made)
-        return len(made)
+        else:
+            place.write(names[number], content(number))
 
     with (
-        tqdm(total=total, initial=len(first), unit="B", unit_scale=True, dynamic_ncols=True) as bar,
+        tqdm(total=len(names), initial=1, unit="file", dynamic_ncols=True) as bar,
         ThreadPoolExecutor(threads) as pool,
     ):
-        started: list[Future[int]] = [pool.submit(one, number) for number in range(1, len(names))]
+        started = [pool.submit(one, number) for number in range(1, len(names))]
         try:
             for done in as_completed(started):
-                bar.update(done.result())
+                done.result()
+                bar.update()
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
