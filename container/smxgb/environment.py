@@ -84,7 +84,8 @@ class Machine:
 
     `memory_limit` is in bytes, the smaller of the machine's memory and the limits of its control groups, and
     `memory_limit_source` says which one it is. `memory_available` is how many bytes of it are not in use yet;
-    page cache counts as free. Each of `gpus` is a value for CUDA_VISIBLE_DEVICES.
+    page cache counts as free. Each of `gpus` is a value for CUDA_VISIBLE_DEVICES. `image` is version, variant
+    and commit of the image that this runs in, None outside.
     """
 
     threads: int
@@ -92,6 +93,7 @@ class Machine:
     memory_limit_source: Literal["cgroup", "machine"]
     memory_available: int
     gpus: tuple[str, ...]
+    image: str | None = None
 
 
 def process_environ() -> dict[str, str]:
@@ -200,6 +202,7 @@ def read_machine(environ: Mapping[str, str], root: Path = ROOT) -> Machine:
         memory_limit_source="cgroup" if limit < total else "machine",
         memory_available=memory_available(root),
         gpus=_gpus(environ, root),
+        image=environ.get("SMXGB_IMAGE"),
     )
 
 

@@ -652,9 +652,8 @@ def test_an_absent_parameter_of_xgboost_is_left_to_xgboost(field: str) -> None:
 def test_a_setting_that_comes_later_is_accepted_at_its_default_only(field: str) -> None:
     default = Hyperparameters.model_fields[field].default
     assert parsed(**{field: "null" if default is None else json.dumps(default)}) == parsed()
-    other = {"libsvm_indexing": "1", "checkpoint_mismatch": "restart", "categorical_columns": "a"}.get(
-        field, "true" if default is False else "4321"
-    )
+    named = {"libsvm_indexing": "1", "checkpoint_mismatch": "restart", "categorical_columns": "a"}
+    other = named.get(field) or (json.dumps(not default) if isinstance(default, bool) else "4321")
     assert mistake(**{field: other}).startswith(
         f"{field}='{other}' is not available in this version: leave it out"
     )
