@@ -78,9 +78,8 @@ def main() -> None:
     one = [make_host(options.folder, data, NAMES[0], NAMES[:1], settings | {"nthread": "2"})]
     two = [make_host(options.folder, data, name, NAMES, settings | {"nthread": "1"}) for name in NAMES]
     pairs = [(run(two), run(one)) for _ in range(options.pairs)]
-    print(
-        f"{options.kind}, {options.rows:,} x {options.columns}, {options.rounds} rounds, {options.pairs} pairs:"
-    )
+    table = f"{options.kind}, {options.rows:,} x {options.columns}"
+    print(f"{table}, {options.rounds} rounds, {options.pairs} pairs:")
     print("two hosts x one thread / one host x two threads, medians")
     for part in PARTS:
         ratios = [both[part] / alone[part] for both, alone in pairs]
