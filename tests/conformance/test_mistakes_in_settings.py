@@ -233,7 +233,7 @@ TABLE = {
         {"spool_dir": "/no/such/folder"},
     ),
     "settings and channels at once": Mistake(
-        "UserError: 2 mistakes. 1. learnin_rate='0.1' is not a hyperparameter: did you mean learning_rate?",
+        "UserError: 2 mistakes. 1. learnin_rate is not a hyperparameter: did you mean learning_rate?",
         {"learnin_rate": 0.1, "early_stopping_rounds": 5},
     ),
     "several at once": Mistake(
