@@ -64,8 +64,9 @@ def test_missing_values_widen_the_index() -> None:
 
 def test_the_line_of_the_log_has_a_range_around_the_estimate() -> None:
     line = Plan("quantile", 1000 * MIB, 4000 * MIB).describe()
-    assert (
-        line == "Matrix: quantile, about 1,000 MiB of 4,000 MiB free memory (between 700 MiB and 1,300 MiB)."
+    assert line == (
+        "Matrix: quantile, about 1,000 MiB (between 700 and 1,300 MiB) of the 3.9 GiB of memory that are "
+        "free."
     )
 
 
