@@ -119,6 +119,24 @@ def child_environ(environ: Mapping[str, str]) -> dict[str, str]:
     return defaults | dict(environ)
 
 
+def nccl_environ(hosts: Hosts, log: Path, root: Path = ROOT) -> dict[str, str]:
+    """Return the environment variables of NCCL, through which GPUs speak to each other.
+
+    Its warnings go to the file `log`. Between hosts it uses the interface that SageMaker names, if there is
+    one of that name: SDK v3 names one that need not exist.
+    """
+    variables = {"NCCL_DEBUG": "WARN", "NCCL_DEBUG_FILE": str(log)}
+    if len(hosts.names) > 1 and hosts.interface and (root / "sys/class/net" / hosts.interface).exists():
+        variables["NCCL_SOCKET_IFNAME"] = hosts.interface
+    return variables
+
+
+def set_unset(variables: Mapping[str, str]) -> None:
+    """Set environment variables of this process, where libraries look; what the user has set stays."""
+    for name, value in variables.items():
+        os.environ.setdefault(name, value)
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """Return the object in a file of SageMaker's configuration; a missing or empty file is an empty object.
 

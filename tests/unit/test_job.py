@@ -8,7 +8,8 @@ import pytest
 from smxgb.environment import Machine
 from smxgb.errors import Mistakes, UserError
 from smxgb.hyperparameters import parse
-from smxgb.job import Choice, Job, Places, _choose_device, load_job
+from smxgb.job import Job, Places, load_job
+from smxgb.modes import Choice, choose_team
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,9 +19,9 @@ def chosen(gpus: tuple[str, ...], **settings: object) -> Choice[str]:
     """Return the device for a machine with these GPUs."""
     mistakes = Mistakes()
     machine = Machine(2, 8 << 30, "machine", 8 << 30, gpus)
-    choice = _choose_device(parse({"num_round": 1, **settings}), machine, mistakes)
+    device = choose_team(parse({"num_round": 1, **settings}), None, machine, mistakes).device
     mistakes.raise_any()
-    return Choice(str(choice.value), choice.why)
+    return Choice(str(device.value), device.why)
 
 
 @pytest.mark.parametrize(
