@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,25 +32,41 @@ SMALL_FILE = 1 << 20
 """More files than that, smaller than that on average, in bytes, are worth a word."""
 
 
-def versions() -> dict[str, str]:
-    """Return the versions that decide how a job runs."""
-    return {
+def versions(image: str | None) -> dict[str, str]:
+    """Return the versions that decide how a job runs; `image` is what the image says of itself."""
+    cuda = xgb.build_info().get("CUDA_VERSION")
+    found = {
+        "image": image,
         "smxgb": __version__,
         "xgboost": xgb.__version__,
+        "cuda": ".".join(map(str, cuda)) if cuda else None,
         "pyarrow": pa.__version__,
         "numpy": np.__version__,
+        "distributed": _installed("distributed"),
         "python": platform.python_version(),
     }
+    return {name: number for name, number in found.items() if number}
+
+
+def _installed(package: str) -> str | None:
+    """Return a package's version without importing it."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def start_block(job: Job) -> list[str]:
     """Return the lines that say what runs, on what, with which data and settings, and why."""
-    machine = job.machine
+    machine, mode, device = job.machine, job.team.mode, job.team.device
+    each = f" for each of {job.team.workers} workers" if job.team.workers > 1 else ""
     lines = [
-        "Versions: " + ", ".join(f"{name} {number}" for name, number in versions().items()) + ".",
-        f"Mode: {job.mode.value} ({job.mode.why}). Device: {job.device.value} ({job.device.why}).",
+        "Versions: "
+        + ", ".join(f"{name} {number}" for name, number in versions(machine.image).items())
+        + ".",
+        f"Mode: {mode.value} ({mode.why}). Device: {device.value} ({device.why}).",
         (
-            f"Threads: {job.threads}. Memory: {readable_bytes(machine.memory_available)} free of "
+            f"Threads: {job.threads}{each}. Memory: {readable_bytes(machine.memory_available)} free of "
             f"{readable_bytes(machine.memory_limit)} (the {machine.memory_limit_source}'s)."
         ),
     ]
@@ -103,10 +120,11 @@ def final_report(
             for phase in clock.phases
         },
         "peak_memory": clock.peak_memory,
-        "mode": job.mode.value,
-        "device": job.device.value,
+        "mode": job.team.mode.value,
+        "device": job.team.device.value,
+        "workers": len(job.hosts.names) * job.team.workers,
         "hyperparameters": given(job),
-        "versions": versions(),
+        "versions": versions(job.machine.image),
         "load_the_model": MODEL_SNIPPET,
     }
 

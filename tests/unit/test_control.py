@@ -72,7 +72,7 @@ def group() -> Group:
 
 def arrive(*ends: Control) -> None:
     for end in ends:
-        end.tell({"arrived": True})
+        end.tell({"arrived": {"workers": 1}})
 
 
 def test_the_tracker_is_started_when_all_hosts_are_there_and_all_hear_of_it(group: Group) -> None:

@@ -218,17 +218,19 @@ class Hyperparameters(BaseModel):
     )
 
     kfold: Annotated[int, Field(ge=2, le=_INT32)] | None = _container(
-        None, "Folds of a cross validation.", name="_kfold"
+        None, "Folds of a cross validation (refused in this version).", name="_kfold"
     )
     num_cv_round: _Positive | None = _container(
-        None, "Repeats of the cross validation.", name="_num_cv_round"
+        None, "Repeats of the cross validation (refused in this version).", name="_num_cv_round"
     )
     use_dask_gpu_training: bool = _container(False, "Train with Dask on all GPUs.")  # noqa: FBT003
-    save_model_on_termination: bool = _container(False, "Keep the model of a job that is stopped.")  # noqa: FBT003
-    report: bool = _container(True, "Write a report beside the model.")  # noqa: FBT003
+    save_model_on_termination: bool = _container(False, "Keep a stopped job's model (no effect yet).")  # noqa: FBT003
+    report: bool = _later(True, "Write a report beside the model.")  # noqa: FBT003
     shap_rows: _Count = _later(0, "Rows to explain with SHAP values.")
     sketch_rows: _Count | None = _later(None, "Rows from which bins are cut; 0: all; absent: by size.")
-    workers_per_host: _Positive | None = _later(None, "Workers of a host; absent: 1, or one a GPU.")
+    workers_per_host: _Positive | None = _container(
+        None, "Workers of a host, with use_dask_gpu_training or GPUs; absent: 1, or one a GPU."
+    )
     spool_dir: str | None = _container(
         None, "Folder for parsed batches; absent: the volume with most free space."
     )
@@ -246,8 +248,8 @@ class Hyperparameters(BaseModel):
     )
     control_port: _Port = _container(Limits.control_port, "Port of the hosts' control channel.")
     tracker_port: _Port = _container(9091, "Port of XGBoost's tracker.")
-    scheduler_port: _Port = _later(8786, "Port of Dask's scheduler.")
-    dashboard: bool = _later(False, "Run Dask's dashboard.")  # noqa: FBT003
+    scheduler_port: _Port = _container(8786, "Port of Dask's scheduler.")
+    dashboard: bool = _container(False, "Run Dask's dashboard on the first host, port 8787.")  # noqa: FBT003
 
 
 def trait_of(field: str) -> Trait:
