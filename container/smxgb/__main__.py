@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from smxgb.environment import Paths, process_environ
-from smxgb.progress import Link, die_with_parent, failure_of, log, log_error, warnings_as_lines
+from smxgb.progress import (
+    Link,
+    die_of,
+    die_with_parent,
+    failure_of,
+    leave,
+    log,
+    log_error,
+    warnings_as_lines,
+)
 from smxgb.supervisor import supervise
 from smxgb.terminal import is_watched, round_bar, write_over_bar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 KEPT_OUT = ("pandas", "sklearn", "polars", "modin", "cudf", "matplotlib", "graphviz")
 """Packages that xgboost imports if they are there. Training needs none of them: without, it starts in half
@@ -31,6 +44,8 @@ def main() -> int:
             return _describe(markdown=arguments.markdown)
         case "work":
             _work(arguments.link, arguments.beat)
+        case "dask-scheduler" | "dask-worker":
+            _dask(arguments)
     return serve()
 
 
@@ -48,8 +63,17 @@ def _arguments() -> argparse.Namespace:
     describe.add_argument("--markdown", action="store_true", help="print the README's tables instead")
     commands.add_parser("serve", help="serve a model (comes later)")
     work = commands.add_parser("work")
-    work.add_argument("--link", type=int, required=True)
-    work.add_argument("--beat", type=float)
+    scheduler = commands.add_parser("dask-scheduler")
+    scheduler.add_argument("--host", required=True)
+    scheduler.add_argument("--port", type=int, required=True)
+    scheduler.add_argument("--dashboard", action="store_true")
+    worker = commands.add_parser("dask-worker")
+    worker.add_argument("--scheduler", required=True)
+    worker.add_argument("--index", type=int, required=True)
+    worker.add_argument("--gpus")
+    for child in (work, scheduler, worker):
+        child.add_argument("--link", type=int, required=True)
+        child.add_argument("--beat", type=float)
     return parser.parse_args()
 
 
@@ -97,16 +121,33 @@ def _describe(*, markdown: bool) -> int:
 
 
 def _work(fd: int, beat: float | None) -> None:
-    """Do the work of a training job in this process; `fd` leads to the supervisor. Does not return.
+    """Do the work of a training job in this process."""
+    with _child(fd, beat) as link:
+        from smxgb.job import load_job  # noqa: PLC0415 - after the packages that are kept out
+        from smxgb.trainers import train as start_training  # noqa: PLC0415
+
+        start_training(load_job(process_environ()), link)
+
+
+def _dask(arguments: argparse.Namespace) -> None:
+    """Be a process of the Dask mode: the scheduler, or a worker."""
+    with _child(arguments.link, arguments.beat) as link:
+        from smxgb.trainers import dask_cluster  # noqa: PLC0415 - after the packages that are kept out
+
+        if arguments.command == "dask-scheduler":
+            dask_cluster.run_scheduler(link, arguments.host, arguments.port, dashboard=arguments.dashboard)
+        else:
+            dask_cluster.run_worker(link, arguments.scheduler, arguments.index, arguments.gpus)
+
+
+@contextmanager
+def _child(fd: int, beat: float | None) -> Iterator[Link]:
+    """Be a child of the supervisor, to which `fd` leads; the process ends with the block.
 
     `beat` is after how many seconds each the supervisor wants a sign of life, if it does.
-
-    Leaves through `os._exit`, since XGBoost's clean-up at the end of the interpreter can wait for other
-    hosts.
     """
     die_with_parent(fd)
     link = Link(fd)
-    code = 0
     try:
         link.phase("start")
         warnings_as_lines()
@@ -115,18 +156,12 @@ def _work(fd: int, beat: float | None) -> None:
         if beat is not None:
             link.beat(beat)
         _keep_out(KEPT_OUT)
-        from smxgb.job import load_job  # noqa: PLC0415 - after the packages that are kept out
-        from smxgb.trainers import train as start_training  # noqa: PLC0415
-
-        start_training(load_job(process_environ()), link)
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it gets reported
-        failure = failure_of(error)
-        link.failed(failure)
-        code = failure.exit_code
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+        # Several processes share the log: a line goes to it as a whole.
+        sys.stdout.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
+        yield link
+    except BaseException as error:  # noqa: BLE001 - the one boundary: whatever it is, it gets reported
+        die_of(error, link)
+    leave(0)
 
 
 def _keep_out(packages: tuple[str, ...]) -> None:

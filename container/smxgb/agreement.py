@@ -132,12 +132,14 @@ def agree_on_rows(own: Mapping[str, Summary], group: Group) -> list[dict[str, Su
     ]
     mistakes = Mistakes()
     for name in own:
-        summaries = {host: found[name] for host, found in zip(group.hosts, by_rank, strict=True)}
-        with_rows = {host: summary for host, summary in summaries.items() if summary.rows}
+        # A host may have several workers: one of them without rows must not hide another.
+        with_rows = [
+            (host, found[name]) for host, found in zip(group.hosts, by_rank, strict=True) if found[name].rows
+        ]
         if not with_rows:
-            mistakes.add(no_rows(name, reduce(Summary.merge, summaries.values())))
-        weighted = [host for host, summary in with_rows.items() if summary.weights is not None]
-        others = [host for host in with_rows if host not in weighted]
+            mistakes.add(no_rows(name, reduce(Summary.merge, (found[name] for found in by_rank))))
+        weighted = dict.fromkeys(host for host, summary in with_rows if summary.weights is not None)
+        others = dict.fromkeys(host for host, summary in with_rows if summary.weights is None)
         if weighted and others:
             mistakes.add(
                 f"channel {name} has weights on {', '.join(weighted)} and none on {', '.join(others)}: all "

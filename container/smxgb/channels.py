@@ -66,7 +66,7 @@ SPARSE_TOKEN = re.compile(rb"^\S+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?$")
 class DataFile:
     """A file of a channel, or a part of one: `size` bytes from byte `begin` on.
 
-    A part stands for the records of a text file that begin in it, or the row groups whose middle lies in it.
+    A part stands for the records of a text file that begin in it, or for that part of the row groups.
     """
 
     path: Path
@@ -103,6 +103,17 @@ class Channel:
     def size(self) -> int:
         """Bytes of all files."""
         return sum(file.size for file in self.files)
+
+    @property
+    def partitions(self) -> Mapping[str, set[str]]:
+        """The columns that only the folders' names hold, as y=0 (Hive's layout), with their values."""
+        found: dict[str, set[str]] = {}
+        if self.mode != "Pipe":
+            folders = {part for file in self.files for part in file.path.relative_to(self.folder).parts[:-1]}
+            for name, equals, value in (folder.partition("=") for folder in folders):
+                if name and equals:
+                    found.setdefault(name, set()).add(value)
+        return found
 
 
 @dataclass(frozen=True)

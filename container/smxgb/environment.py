@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -117,6 +119,24 @@ def child_environ(environ: Mapping[str, str]) -> dict[str, str]:
     return defaults | dict(environ)
 
 
+def nccl_environ(hosts: Hosts, log: Path, root: Path = ROOT) -> dict[str, str]:
+    """Return the environment variables of NCCL, through which GPUs speak to each other.
+
+    Its warnings go to the file `log`. Between hosts it uses the interface that SageMaker names, if there is
+    one of that name: SDK v3 names one that need not exist.
+    """
+    variables = {"NCCL_DEBUG": "WARN", "NCCL_DEBUG_FILE": str(log)}
+    if len(hosts.names) > 1 and hosts.interface and (root / "sys/class/net" / hosts.interface).exists():
+        variables["NCCL_SOCKET_IFNAME"] = hosts.interface
+    return variables
+
+
+def set_unset(variables: Mapping[str, str]) -> None:
+    """Set environment variables of this process, where libraries look; what the user has set stays."""
+    for name, value in variables.items():
+        os.environ.setdefault(name, value)
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """Return the object in a file of SageMaker's configuration; a missing or empty file is an empty object.
 
@@ -136,7 +156,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} is a FIFO, a socket or a device: it must be a plain file.")
     try:
         text = path.read_bytes().decode("utf-8-sig")
-        value = json.loads(text) if text.strip() else {}
+        value = json.loads(text, object_pairs_hook=partial(_unique, path)) if text.strip() else {}
     except FileNotFoundError:
         return {}
     except UnicodeDecodeError as error:
@@ -156,6 +176,16 @@ def read_json(path: Path) -> dict[str, Any]:
             'It must hold one object, such as {"name": "value"}.'
         )
     return value
+
+
+def _unique(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return one object of a file; of a name that stands there twice, JSON itself would take the last."""
+    twice = [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
+    if twice:
+        raise UserError(
+            f"{path}: {', '.join(map(repr, twice))} stands there more than once: keep one of them."
+        )
+    return dict(pairs)
 
 
 def read_hosts(paths: Paths) -> Hosts:

@@ -49,6 +49,7 @@ def examine(
     reading: int,
     available: int,
     whole: Mapping[str, Summary] | None = None,
+    gpu_available: int | None = None,
 ) -> Examined:
     """Return what the settings mean for rows with the features of `schema`.
 
@@ -61,6 +62,7 @@ def examine(
         reading: The bytes that reading them holds.
         available: The bytes of memory that matrices and training may take.
         whole: All rows of each channel, None if only some were read.
+        gpu_available: The same on the GPU, None for training on the processors.
 
     Raises:
         UserError: With everything that does not fit.
@@ -76,7 +78,9 @@ def examine(
     # The labels are those of all hosts, the memory is this one's.
     origin: Origin = "everywhere" if any(mistakes) else "here"
     with mistakes.collect():
-        plan = make_plan(parameters, shapes, available, classes=classes, reading=reading)
+        plan = make_plan(
+            parameters, shapes, available, classes=classes, reading=reading, gpu_available=gpu_available
+        )
         plan.check()
     mistakes.raise_any(origin)
     counted = classes is not None and parameters.settings.num_class is None

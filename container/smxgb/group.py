@@ -115,7 +115,8 @@ class Joined:
 
     def sum(self, array: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the sum of all workers' arrays."""
-        return collective.allreduce(array, collective.Op.SUM)
+        # Arrays of two types would be added bit by bit, in silence.
+        return collective.allreduce(np.asarray(array, np.float64), collective.Op.SUM)
 
     def leave(self) -> None:
         """Part from the others."""

@@ -11,16 +11,15 @@ from smxgb.environment import Paths, can_write, read_hosts, read_json, read_mach
 from smxgb.errors import Mistakes, UserError
 from smxgb.hyperparameters import DEFAULT_OBJECTIVE, ColumnRef, parse, tunes_on_train
 from smxgb.metrics import kind_of
+from smxgb.modes import choose_team, refuse_pipes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from smxgb.channels import Channels
     from smxgb.environment import Hosts, Machine
     from smxgb.hyperparameters import Hyperparameters, Parsed
-
-type Mode = Literal["single", "collective", "dask"]
-type Device = Literal["cpu", "cuda"]
+    from smxgb.modes import Team
 
 
 @dataclass(frozen=True)
@@ -49,14 +48,6 @@ class DataSettings:
 
 
 @dataclass(frozen=True)
-class Choice[T]:
-    """A value that the container chose, and why, for the log."""
-
-    value: T
-    why: str
-
-
-@dataclass(frozen=True)
 class Job:
     """One training job, as one host sees it.
 
@@ -68,14 +59,17 @@ class Job:
     machine: Machine
     parameters: Parsed
     channels: Channels
-    mode: Choice[Mode]
-    device: Choice[Device]
+    team: Team
     notes: tuple[str, ...]
 
     @property
     def threads(self) -> int:
-        """The threads of this host that the job uses."""
-        return self.parameters.settings.nthread or self.machine.threads
+        """The threads of each worker."""
+        return self.parameters.settings.nthread or max(1, self.machine.threads // self.team.workers)
+
+    @property
+    def _partitions(self) -> set[str]:
+        return {name for channel in self.channels for name in channel.partitions}
 
     @property
     def data(self) -> DataSettings:
@@ -87,7 +81,8 @@ class Job:
             group=settings.group_column,
             lower=settings.label_lower_column,
             upper=settings.label_upper_column,
-            drop=settings.drop_columns,
+            # Columns that stand in the names of folders are in no file, and so can't be dropped there.
+            drop=tuple(ref for ref in settings.drop_columns if ref not in self._partitions),
             categorical=settings.categorical_columns,
             dictionaries=settings.enable_categorical,
             csv_weights=settings.csv_weights,
@@ -116,7 +111,7 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     paths = Paths.from_environ(environ)
     machine = read_machine(environ)
     mistakes = Mistakes()
-    hosts = parameters = channels = device = None
+    hosts = parameters = channels = team = None
     with mistakes.collect():
         hosts = read_hosts(paths)
     with mistakes.collect():
@@ -126,23 +121,22 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     with mistakes.collect():
         checkpoints = read_json(paths.config / "checkpointconfig.json")
     if parameters:
-        device = _choose_device(parameters, machine, mistakes)
+        team = choose_team(parameters, hosts, machine, mistakes)
+        _refuse_what_comes_later(parameters, mistakes)
         _check_spool_dir(parameters, mistakes)
-        _cross_check(parameters, hosts, channels, mistakes)
+        if channels:
+            _cross_check(parameters, team, channels, mistakes)
     mistakes.raise_any()
-    assert hosts and parameters and channels and device  # noqa: S101, PT018 - or there was a mistake
+    assert hosts and parameters and channels and team  # noqa: S101, PT018 - or there was a mistake
     settings = parameters.settings
-    notes = [*parameters.notes, *channels.notes]
+    notes = [*parameters.notes, *channels.notes, *_unused(settings, channels)]
     if checkpoints:
         notes.append(
             "checkpointconfig.json is there, but this version writes no checkpoints: a restart begins anew."
         )
     if settings.save_model_on_termination:
         notes.append("save_model_on_termination has no effect yet: a stopped job leaves no model.")
-    if len(machine.gpus) > 1 and device.value == "cuda":
-        notes.append(f"This version trains on 1 of the {len(machine.gpus)} GPUs.")
-    mode = _choose_mode(hosts)
-    return Job(paths, hosts, machine, parameters, channels, mode, device, tuple(notes))
+    return Job(paths, hosts, machine, parameters, channels, team, tuple(notes))
 
 
 def read_settings(paths: Paths, places: Places, mistakes: Mistakes | None = None) -> Parsed:
@@ -156,16 +150,13 @@ def read_settings(paths: Paths, places: Places, mistakes: Mistakes | None = None
     return parse(read_json(named or paths.config / "hyperparameters.json"), mistakes)
 
 
-def _cross_check(
-    parameters: Parsed, hosts: Hosts | None, channels: Channels | None, mistakes: Mistakes
-) -> None:
-    """Note what the settings ask of hosts and channels in vain; None is what could not be read."""
-    if hosts:
-        _refuse_what_comes_later(parameters, hosts, mistakes)
-    if channels:
-        _need_groups(parameters.settings, channels, mistakes)
-        if channels.validation is None:
-            _need_validation(parameters.settings, mistakes)
+def _cross_check(parameters: Parsed, team: Team, channels: Channels, mistakes: Mistakes) -> None:
+    """Note what the settings, or those who train, ask of the channels in vain."""
+    refuse_pipes(team, channels, mistakes)
+    _need_groups(parameters.settings, channels, mistakes)
+    _refuse_partitions(parameters.settings, channels, mistakes)
+    if channels.validation is None:
+        _need_validation(parameters.settings, mistakes)
 
 
 def _channels(paths: Paths, places: Places, *, alone: bool) -> Channels:
@@ -182,12 +173,6 @@ def _channels(paths: Paths, places: Places, *, alone: bool) -> Channels:
     return find_channels({name: config.get(name, {}) for name in names}, folders, alone=alone)
 
 
-def _choose_mode(hosts: Hosts) -> Choice[Mode]:
-    if len(hosts.names) == 1:
-        return Choice("single", "one host")
-    return Choice("collective", f"{len(hosts.names)} hosts")
-
-
 def _check_spool_dir(parameters: Parsed, mistakes: Mistakes) -> None:
     chosen = parameters.settings.spool_dir
     if chosen is not None and not can_write(Path(chosen)):
@@ -197,37 +182,8 @@ def _check_spool_dir(parameters: Parsed, mistakes: Mistakes) -> None:
         )
 
 
-def _choose_device(parameters: Parsed, machine: Machine, mistakes: Mistakes) -> Choice[Device]:
+def _refuse_what_comes_later(parameters: Parsed, mistakes: Mistakes) -> None:
     settings = parameters.settings
-    on_cpu_only = {"booster": "gblinear", "tree_method": "exact"}
-    for name, value in on_cpu_only.items():
-        if getattr(settings, name) == value:
-            if settings.device == "cuda":
-                mistakes.add(f"{name}={value!r} does not run on a GPU: use device=cpu, or another {name}.")
-            return Choice("cpu", f"{name}={value} has no GPU version")
-    if settings.updater:
-        if settings.device == "cuda":
-            mistakes.add("updater names steps that do not run on a GPU: leave it out, or use device=cpu.")
-        return Choice("cpu", "the updaters have no GPU version")
-    if settings.device == "cpu":
-        unused = f"; {len(machine.gpus)} GPUs are not used" if machine.gpus else ""
-        return Choice("cpu", f"as asked for{unused}")
-    if settings.device == "cuda":
-        if not machine.gpus:
-            mistakes.add(
-                f"{parameters.shown['device']} needs a GPU and this host has none: use an instance with a "
-                "GPU, or set device=cpu."
-            )
-        return Choice("cuda", "as asked for")
-    return Choice("cuda", "a GPU is there") if machine.gpus else Choice("cpu", "no GPU is there")
-
-
-def _refuse_what_comes_later(parameters: Parsed, hosts: Hosts, mistakes: Mistakes) -> None:
-    settings = parameters.settings
-    if len(hosts.names) > 1:
-        _refuse_what_needs_one_host(parameters, mistakes)
-    if settings.use_dask_gpu_training:
-        mistakes.add("use_dask_gpu_training=true is not supported yet: leave it out to train on one GPU.")
     if settings.kfold:
         mistakes.add(
             "_kfold (cross validation) is not supported yet: leave it out and give a validation channel."
@@ -251,24 +207,32 @@ def _need_groups(settings: Hyperparameters, channels: Channels, mistakes: Mistak
         )
 
 
-def _refuse_what_needs_one_host(parameters: Parsed, mistakes: Mistakes) -> None:
-    settings = parameters.settings
-    cure = "use instance_count=1"
-    if settings.tree_method == "exact":
-        mistakes.add(f"tree_method=exact works on one host only: {cure}, or tree_method=hist.")
-    if settings.booster == "gblinear":
-        mistakes.add(
-            "booster=gblinear works on one host only, since its hosts would end with different models: "
-            f"{cure}, or booster=gbtree."
-        )
-    if settings.objective == "survival:cox":
-        mistakes.add(
-            "objective=survival:cox works on one host only, since it compares each row with all that come "
-            f"after it in time: {cure}, or objective=survival:aft."
-        )
-    for metric in parameters.metrics:
-        if metric.base in {"cox-nloglik", "ams"} and settings.objective != "survival:cox":
-            mistakes.add(f"metric {metric.name} works on one host only: {cure}, or leave the metric out.")
+def _refuse_partitions(settings: Hyperparameters, channels: Channels, mistakes: Mistakes) -> None:
+    for channel in channels:
+        for name, values in channel.partitions.items():
+            if len(values) > 1 and name not in settings.drop_columns:
+                mistakes.add(
+                    f"channel '{channel.name}' has folders named {name}={min(values)} and the like, as a "
+                    f"table partitioned by {name!r} has: no file holds that column, and it is not read. "
+                    f"Write the table unpartitioned, or leave the column out with drop_columns={name}."
+                )
+
+
+def _unused(settings: Hyperparameters, channels: Channels) -> Iterator[str]:
+    """Yield the lines of the log that say what is there, and not read."""
+    for channel in channels:
+        for name, values in channel.partitions.items():
+            if len(values) == 1 or name in settings.drop_columns:
+                yield f"Channel '{channel.name}': the column {name!r} of its folders' names is not read."
+        if settings.csv_weights and channel.content_type != "csv":
+            yield (
+                f"csv_weights has no effect on channel '{channel.name}', which holds {channel.content_type}"
+                + (
+                    ": name the weights' column in weight_column."
+                    if channel.content_type == "parquet"
+                    else "."
+                )
+            )
 
 
 def _need_validation(settings: Hyperparameters, mistakes: Mistakes) -> None:

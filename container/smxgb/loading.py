@@ -166,10 +166,10 @@ def _tell(loaded: Loaded, group: Group) -> None:
     for name, rows in loaded.all_rows.items():
         if group.rank == 0:
             if group.size > 1:
-                parts = [
-                    f"{host} {of_worker[name].rows:,}"
-                    for host, of_worker in zip(group.hosts, loaded.summaries, strict=True)
-                ]
+                of_hosts: dict[str, list[str]] = {}
+                for host, of_worker in zip(group.hosts, loaded.summaries, strict=True):
+                    of_hosts.setdefault(host, []).append(f"{of_worker[name].rows:,}")
+                parts = [f"{host} {' + '.join(counts)}" for host, counts in of_hosts.items()]
                 log(f"Rows of {name}: {', '.join(parts)}; together {rows.rows:,}.")
             columns = f" and {len(loaded.schema.names)} columns" if name == "train" else ""
             log(f"{name.capitalize()} matrix has {rows.rows} rows{columns}")

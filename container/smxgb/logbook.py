@@ -58,14 +58,15 @@ def _installed(package: str) -> str | None:
 
 def start_block(job: Job) -> list[str]:
     """Return the lines that say what runs, on what, with which data and settings, and why."""
-    machine = job.machine
+    machine, mode, device = job.machine, job.team.mode, job.team.device
+    each = f" for each of {job.team.workers} workers" if job.team.workers > 1 else ""
     lines = [
         "Versions: "
         + ", ".join(f"{name} {number}" for name, number in versions(machine.image).items())
         + ".",
-        f"Mode: {job.mode.value} ({job.mode.why}). Device: {job.device.value} ({job.device.why}).",
+        f"Mode: {mode.value} ({mode.why}). Device: {device.value} ({device.why}).",
         (
-            f"Threads: {job.threads}. Memory: {readable_bytes(machine.memory_available)} free of "
+            f"Threads: {job.threads}{each}. Memory: {readable_bytes(machine.memory_available)} free of "
             f"{readable_bytes(machine.memory_limit)} (the {machine.memory_limit_source}'s)."
         ),
     ]
@@ -119,8 +120,9 @@ def final_report(
             for phase in clock.phases
         },
         "peak_memory": clock.peak_memory,
-        "mode": job.mode.value,
-        "device": job.device.value,
+        "mode": job.team.mode.value,
+        "device": job.team.device.value,
+        "workers": len(job.hosts.names) * job.team.workers,
         "hyperparameters": given(job),
         "versions": versions(job.machine.image),
         "load_the_model": MODEL_SNIPPET,

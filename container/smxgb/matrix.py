@@ -9,6 +9,7 @@ import pyarrow as pa
 import xgboost as xgb
 from scipy.sparse import csr_matrix, vstack
 
+from smxgb import gpu
 from smxgb.batch import Sparse
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def build_matrix(
     threads: int,
     max_bin: int | None,
     cache: Path,
+    on_gpu: bool = False,
     reference: xgb.DMatrix | None = None,
 ) -> xgb.DMatrix:
     """Return all rows as a matrix whose features are called f0, f1, ...
@@ -41,6 +43,7 @@ def build_matrix(
         threads: Threads of XGBoost.
         max_bin: Bins a feature, None for XGBoost's default; the training must use the same.
         cache: The beginning of the names of files that a matrix kind may write.
+        on_gpu: Whether a binned matrix is made on the GPU.
         reference: The training matrix, when this one is for evaluation: its quantile cuts are taken over.
     """
     matrix: xgb.DMatrix
@@ -52,12 +55,14 @@ def build_matrix(
         matrix = xgb.DMatrix(batches, nthread=threads, enable_categorical=categorical)
     else:
         matrix = xgb.QuantileDMatrix(
-            _Batches(stored, schema),
+            _Batches(stored, schema, on_gpu=on_gpu),
             nthread=threads,
             max_bin=max_bin,
             ref=reference,
             enable_categorical=categorical,
         )
+        if on_gpu:
+            gpu.forget_batches()
     if stored.groups is not None:
         matrix.set_group(stored.groups.sizes)
         if stored.groups.weights is not None:
@@ -84,8 +89,11 @@ def _row_values(batch: Batch) -> dict[str, FloatArray]:
 class _Batches(xgb.DataIter):
     """Hands the batches to XGBoost, once for each of its passes."""
 
-    def __init__(self, stored: Stored, schema: Schema, cache_prefix: str | None = None) -> None:
+    def __init__(
+        self, stored: Stored, schema: Schema, *, cache_prefix: str | None = None, on_gpu: bool = False
+    ) -> None:
         super().__init__(cache_prefix=cache_prefix)
+        self._on_gpu = on_gpu
         self._stored = stored
         self._names = internal_names(schema)
         self._pass: Iterator[Batch] = iter(())
@@ -97,8 +105,14 @@ class _Batches(xgb.DataIter):
         batch = next(self._pass, None)
         if batch is None:
             return False
-        data = _features(batch, self._names)
-        input_data(data=data, feature_names=self._names, **_row_values(batch))
+        described = {}
+        if self._on_gpu and not isinstance(batch, Sparse) and gpu.holds(batch.features):
+            # A table says its types itself.
+            described = {"feature_types": ["float"] * len(self._names)}
+            data = gpu.to_gpu(batch.features)
+        else:
+            data = _features(batch, self._names)
+        input_data(data=data, feature_names=self._names, **described, **_row_values(batch))
         return True
 
 

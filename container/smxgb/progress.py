@@ -17,11 +17,11 @@ import time
 import traceback
 import warnings
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import TYPE_CHECKING, Literal, NoReturn, TextIO
 
 from smxgb.errors import AlgorithmError, JobError, as_job_error, from_json
 
@@ -97,6 +97,21 @@ def readable_bytes(count: int) -> str:
     return f"{size:.0f} {unit}" if whole else f"{size:.1f} {unit}"
 
 
+@dataclass(frozen=True)
+class Program:
+    """A process that the work wants beside itself on its host.
+
+    `name` is what messages call it. `command` is its command line, to which are added how it reaches the
+    supervisor and how often it has to give a sign of life; after `silence` seconds without one it counts as
+    frozen. `environ` are environment variables beside those of the work.
+    """
+
+    name: str
+    command: Sequence[str]
+    environ: Mapping[str, str]
+    silence: float
+
+
 class Link:
     """The worker's end of the connection with its supervisor; `fd` None if nobody listens.
 
@@ -146,13 +161,23 @@ class Link:
 
         Thread(target=beat, name="heartbeat", daemon=True).start()
 
-    def arrived(self) -> None:
-        """Say that this host's configuration is in order, so that it can join the others."""
-        self._send({"arrived": True})
+    def arrived(self, **offer: str | int) -> None:
+        """Say that this host's configuration is in order, so that it can join the others.
+
+        `offer` must be the same on all hosts.
+        """
+        self._send({"arrived": offer})
 
     def tracker(self, arguments: Mapping[str, object]) -> None:
-        """Say how XGBoost's tracker, which this worker has started, is reached."""
+        """Say to all hosts how the tracker of XGBoost, or the scheduler of Dask, is reached."""
         self._send({"tracker": dict(arguments)})
+
+    def start(self, program: Program) -> None:
+        """Ask for a process beside this one, for as long as this one runs.
+
+        The supervisor tells of its success (`finished`); any other end of it ends the job.
+        """
+        self._send({"start": asdict(program)})
 
     def wait_for(self, key: str) -> object:
         """Wait for the supervisor's message with this key; return its value. Others are passed over."""
@@ -178,10 +203,27 @@ class Link:
                 line = line[os.write(self._fd, line) :]
 
 
+def die_of(error: BaseException, link: Link) -> NoReturn:
+    """Report what was raised and end this process.
+
+    Through `os._exit`, since XGBoost's clean-up at the end of the interpreter can wait for other hosts.
+    """
+    failure = failure_of(error)
+    link.failed(failure)
+    leave(failure.exit_code)
+
+
+def leave(code: int) -> NoReturn:
+    """End this process at once; what it has written to its log is kept."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 class Listener:
     """The supervisor's end of the connection, and what has been said so far.
 
-    `signs` counts the signs of life: it rises with whatever is said.
+    `signs` counts the signs of life: it rises with whatever is said. `programs` are still to be started.
     """
 
     def __init__(self, fd: int, on_round: OnRound | None = None) -> None:
@@ -193,8 +235,9 @@ class Listener:
         self.error: JobError | None = None
         self.success: str | None = None
         self.results: list[Path] = []
-        self.has_arrived = False
+        self.arrived: Mapping[str, object] | None = None
         self.tracker: Mapping[str, object] | None = None
+        self.programs: list[Program] = []
         self.signs = 0
         self._rest = b""
 
@@ -233,8 +276,10 @@ class Listener:
                 self.scratch.append(Path(folder))
             case {"failed": dict(failure)}:
                 self.error = from_json(failure)
-            case {"arrived": True}:
-                self.has_arrived = True
+            case {"arrived": dict(offer)}:
+                self.arrived = offer
+            case {"start": dict(program)}:
+                self.programs.append(Program(**program))
             case {"tracker": dict(arguments)}:
                 self.tracker = arguments
             case {"succeeded": str(text), "results": [*results]}:

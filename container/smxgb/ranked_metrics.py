@@ -96,7 +96,8 @@ def _ordered_keys(scores: Scores) -> Keys:
 
 
 def _counts(cells: npt.NDArray[np.integer], positive: Floats, negative: Floats, size: int) -> Floats:
-    return np.stack([np.bincount(cells, weight, size) for weight in (positive, negative)])
+    # Of no rows, bincount makes whole numbers, whatever the weights are.
+    return np.stack([np.bincount(cells, weight, size) for weight in (positive, negative)]).astype(np.float64)
 
 
 def _merged(coarse: Floats, fine: Floats, refined: npt.NDArray[np.int64], bits: int) -> Floats:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from smxgb import logbook
+from smxgb import gpu, logbook
 from smxgb.artifacts import MODEL_NAME, prepare_folders, stage_importance, stage_model, stage_report
 from smxgb.boosting import EarlyStopping, Recipe, boost
 from smxgb.environment import memory_available
@@ -21,6 +22,7 @@ from smxgb.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     import xgboost as xgb
@@ -29,8 +31,9 @@ if TYPE_CHECKING:
     from smxgb.evaluation import Values
     from smxgb.examination import Examined
     from smxgb.group import Group
-    from smxgb.job import Device, Job
+    from smxgb.job import Job
     from smxgb.loading import Loaded
+    from smxgb.modes import Device
     from smxgb.plan import Plan
     from smxgb.progress import Link
     from smxgb.store import Labels
@@ -38,10 +41,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Place:
-    """A worker's place on its host: the device and threads it may use."""
+    """A worker's place on its host: the device and threads it may use, and which of so many workers it is."""
 
     device: Device
     threads: int
+    index: int = 0
+    workers: int = 1
+
+    def say(self, line: str) -> None:
+        """Write a line of the log that is the same for all workers of the host."""
+        if self.index == 0:
+            log(line)
+
+
+def place_of(job: Job, index: int = 0) -> Place:
+    """Return the place of worker `index` of this host."""
+    return Place(job.team.device.value, job.threads, index, job.team.workers)
 
 
 def run(job: Job, place: Place, group: Group, link: Link) -> None:
@@ -52,13 +67,16 @@ def run(job: Job, place: Place, group: Group, link: Link) -> None:
         PlatformError: If the host lacks memory or disk.
     """
     for line in logbook.start_block(job):
-        log(line)
+        place.say(line)
     prepare_folders(job.paths)
     clock = PhaseClock(link)
-    with scratch_folder(job.parameters.settings.spool_dir, job.paths.base, link) as scratch:
+    with (
+        scratch_folder(job.parameters.settings.spool_dir, job.paths.base, link) as scratch,
+        _device(job, place, group, scratch),
+    ):
         with clock.phase("load"):
             loaded = load(job, place.threads, group, scratch)
-        examined = _examine(job, loaded, group)
+        examined = _examine(job, place, loaded, group)
         trained = _train(job, place, group, loaded, examined, scratch=scratch, clock=clock, link=link)
         # Nothing that follows needs the others, and what they wait for here they would wait for in vain.
         group.leave()
@@ -69,6 +87,10 @@ def run(job: Job, place: Place, group: Group, link: Link) -> None:
             results = []
             said = f"Trained {trained.rounds} rounds. The first host writes the model."
     link.succeeded(said, results)
+
+
+def _device(job: Job, place: Place, group: Group, scratch: Path) -> AbstractContextManager[None]:
+    return gpu.in_use(job.hosts, group, scratch) if place.device == "cuda" else nullcontext()
 
 
 def _save(job: Job, loaded: Loaded, trained: Trained, clock: PhaseClock) -> list[Path]:
@@ -105,15 +127,16 @@ def _train(
 
 def _labels(loaded: Loaded, group: Group) -> dict[str, Labels]:
     """Return the labels of each channel, and host if there are several, that has rows."""
-    return {
-        name if group.size == 1 else f"{name} of host {host}": summary.label
-        for host, summaries in zip(group.hosts, loaded.summaries, strict=True)
-        for name, summary in summaries.items()
-        if summary.label
-    }
+    labels: dict[str, Labels] = {}
+    for host, summaries in zip(group.hosts, loaded.summaries, strict=True):
+        for name, summary in summaries.items():
+            if summary.label:
+                place = name if group.size == 1 else f"{name} of host {host}"
+                labels[place] = labels[place].merge(summary.label) if place in labels else summary.label
+    return labels
 
 
-def _examine(job: Job, loaded: Loaded, group: Group) -> Examined:
+def _examine(job: Job, place: Place, loaded: Loaded, group: Group) -> Examined:
     columns = len(loaded.schema.names)
     examined = examine(
         job.parameters,
@@ -122,11 +145,12 @@ def _examine(job: Job, loaded: Loaded, group: Group) -> Examined:
         {name: kept.summary.shape(columns) for name, kept in loaded.channels.items()},
         rows=loaded.all_rows["train"].rows,
         reading=max(kept.reading for kept in loaded.channels.values()),
-        available=memory_available(),
+        available=memory_available() // place.workers,
+        gpu_available=gpu.free_memory() if place.device == "cuda" else None,
         whole=loaded.all_rows,
     )
     for line in examined.describe():
-        log(line)
+        place.say(line)
     check_groups(job.parameters, loaded.channels)
     return examined
 
@@ -141,6 +165,7 @@ def _matrices(job: Job, place: Place, loaded: Loaded, plan: Plan, scratch: Path)
             threads=place.threads,
             max_bin=job.parameters.settings.max_bin,
             cache=scratch / f"{name}-matrix",
+            on_gpu=place.device == "cuda",
             reference=matrices.get("train"),
         )
     return matrices
@@ -185,5 +210,5 @@ def _recipe(job: Job, place: Place, examined: Examined) -> Recipe:
         early_stopping = EarlyStopping(
             settings.early_stopping_rounds, watched.name, "validation", maximise=watched.maximised
         )
-        log(early_stopping.describe())
+        place.say(early_stopping.describe())
     return Recipe(parameters, settings.num_round, early_stopping)

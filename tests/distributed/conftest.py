@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if TABLE:
-        terminalreporter.section("one of three hosts fails")
+        terminalreporter.section("a host fails, or a process of one")
         for line in TABLE:
             for text in line.shown():
                 terminalreporter.line(text)

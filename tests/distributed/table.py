@@ -19,7 +19,7 @@ class Line:
     def shown(self) -> list[str]:
         codes = ", ".join(map(str, self.codes))
         return [
-            f"{self.fault:13} {self.victim:6} {self.stage:16} exit {codes:13} {self.seconds:5.1f} s",
+            f"{self.fault:16} {self.victim:6} {self.stage:16} exit {codes:13} {self.seconds:5.1f} s",
             *(f"    {number}: {text.splitlines()[0]}" for number, text in enumerate(self.failures, start=1)),
         ]
 

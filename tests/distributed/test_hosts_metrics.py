@@ -36,12 +36,12 @@ def table(kind: str) -> pd.DataFrame:
 
 
 def train(base: Path, rows: pd.DataFrame, settings: dict[str, object]) -> Outcome:
-    """Train on two hosts, the first of which has the rows with the lowest labels."""
-    shards = [{"train": csv(rows[: ROWS // 3])}, {"train": csv(rows[ROWS // 3 :])}]
+    """Train on three hosts: the first has the rows with the lowest labels, the second has none."""
+    shards = [{"train": csv(part)} for part in (rows[: ROWS // 3], rows[:0], rows[ROWS // 3 :])]
     every = {"num_round": 3, "csv_weights": 1, **settings}
     with hosts_of(base, shards, every, distribution="ShardedByS3Key") as job:
-        leader, other = job.run()
-    assert leader.code == other.code == 0, leader.log + other.log
+        leader, *others = job.run()
+    assert leader.code == 0, leader.log + others[0].log
     return leader
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -160,3 +161,56 @@ def test_validation_on_one_host_is_validation_for_all(tmp_path: Path, table: pd.
     assert best == pytest.approx(
         log_loss(held_out["y"], leader.predict(held_out.drop(columns="y"))), rel=1e-5
     )
+
+
+@pytest.mark.soak
+def test_a_host_that_starts_90_seconds_late_is_waited_for(tmp_path: Path, table: pd.DataFrame) -> None:
+    shards = [{"train": csv(table[:1700])}, {"train": csv(table[1700:])}]
+    with hosts_of(tmp_path, shards, SETTINGS, distribution="ShardedByS3Key") as job:
+        job[0].start()
+        time.sleep(90)
+        job[1].start()
+        leader = assert_trained(job.wait())
+    assert "Waiting for 127.0.0.2 (not in touch yet)." in leader.log
+
+
+@pytest.mark.soak
+def test_a_leader_that_starts_90_seconds_late_is_waited_for(tmp_path: Path, table: pd.DataFrame) -> None:
+    shards = [{"train": csv(table[:1700])}, {"train": csv(table[1700:])}]
+    with hosts_of(tmp_path, shards, SETTINGS, distribution="ShardedByS3Key") as job:
+        job[1].start()
+        time.sleep(90)
+        job[0].start()
+        leader, other = job.wait()
+    assert_trained([leader, other])
+    assert "Waiting for 127.0.0.1, port" in other.log
+
+
+@pytest.mark.soak
+def test_a_host_that_loads_90_seconds_longer_is_waited_for(tmp_path: Path) -> None:
+    rows = b"1,   NA   ,1,1\n0,1,1,1\n" * 100_000  # read with care for the wide padding, which takes long
+    slow = Source({f"part-{number}.csv": rows for number in range(600)}, None)
+    shards = [{"train": csv(pd.DataFrame(np.eye(4)))}, {"train": slow}]
+    with hosts_of(tmp_path, shards, {"num_round": 2}, distribution="ShardedByS3Key") as job:
+        begin = time.monotonic()
+        job.start()
+        job[0].wait_for("Still loading: 127.0.0.2.", 120)
+        leader = assert_trained(job.wait(900))
+    assert time.monotonic() - begin > 90
+    assert rows_of(leader) == ([4, 120_000_000], 120_000_004)
+
+
+@pytest.mark.soak
+def test_ten_thousand_small_files_are_shared_by_three_hosts(tmp_path: Path) -> None:
+    files = Source(
+        {f"{number % 100:02}/part-{number:05}.csv": b"1,2,3\n0,1,5\n" for number in range(10_000)}, None
+    )
+    with hosts_of(tmp_path, [{"train": files}] * 3, {"num_round": 2}) as job:
+        leader = assert_trained(job.run(300))
+    each, together = rows_of(leader)
+    assert together == 20_000
+    assert max(each) - min(each) <= 2
+    loaded = re.search(r"^Phases: load ([\d.]+) s", leader.log, re.MULTILINE)
+    assert loaded
+    # 1.3 ms a file were measured on a busy machine with two cores; this is a limit against the quadratic.
+    assert float(loaded[1]) < 0.01 * 10_000

@@ -17,7 +17,7 @@ from tests.image.environments import python_of
 from tests.opt_ml import Outcome, Source, csv, parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import pandas as pd
 
@@ -52,18 +52,26 @@ def sdk(request: pytest.FixtureRequest) -> Sdk:
     return version
 
 
-def run_with(sdk: Sdk, folder: Path, hyperparameters: dict[str, object], channels: dict[str, Source]) -> Ran:
+def run_with(
+    sdk: Sdk,
+    folder: Path,
+    hyperparameters: Mapping[str, object],
+    channels: Mapping[str, Source],
+    *,
+    hosts: int = 1,
+) -> Ran:
     """Write the channels, run a program of the SDK's on them, and open what it left."""
     for name, source in channels.items():
+        (folder / "data" / name).mkdir(parents=True)
         for path, content in source.files.items():
-            (folder / "data" / name).mkdir(parents=True)
             (folder / "data" / name / path).write_bytes(content)
     for made in ("work", "output", "docker"):
         (folder / made).mkdir()
     (folder / "quiet.yaml").write_text(QUIET)
     job = {
         "image": image("cpu"),
-        "hyperparameters": hyperparameters,
+        "hosts": hosts,
+        "hyperparameters": dict(hyperparameters),
         "channels": {name: [str(folder / "data" / name), channels[name].content_type] for name in channels},
         "work": str(folder / "work"),
         "output": str(folder / "output"),

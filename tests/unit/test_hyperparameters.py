@@ -736,6 +736,15 @@ def test_settings_that_contradict_each_other_are_refused_as_xgboost_does(
             ("multi_output_tree does not go with updater=grow_quantile_histmaker,prune",),
         ),
         ({"label_upper_column": "2"}, ("label_upper_column goes with objective=survival:aft only",)),
+        (
+            {
+                "objective": "survival:aft",
+                "label_lower_column": "0",
+                "label_upper_column": "1",
+                "csv_weights": "1",
+            },
+            ("csv_weights takes the column right after the label, and there are bounds",),
+        ),
         ({"csv_weights": "1", "weight_column": "w"}, ("csv_weights and weight_column both say",)),
         (
             {"label_column": "y", "weight_column": "y"},
@@ -942,3 +951,12 @@ def test_a_monotone_feature_really_is_monotone() -> None:
     probe = np.full((50, 3), 0.5, dtype=np.float32)
     probe[:, 1] = np.linspace(0, 1, 50)
     assert (np.diff(booster.predict(xgb.DMatrix(probe))) <= 0).all()
+
+
+def test_a_setting_of_a_later_version_is_never_suggested() -> None:
+    for field_name in Hyperparameters.model_fields:
+        if trait_of(field_name).use == "later":
+            name = name_of(field_name)
+            for misspelt in (name[:-1], f"{name}x", name.partition("_")[0]):
+                if misspelt not in Hyperparameters.model_fields:
+                    assert f"did you mean {name}?" not in mistake(**{misspelt: 1})

@@ -7,8 +7,9 @@ import pytest
 from smxgb.channels import Channel, Channels, DataFile
 from smxgb.environment import Hosts, Machine, Paths
 from smxgb.hyperparameters import parse
-from smxgb.job import Choice, Job
+from smxgb.job import Job
 from smxgb.logbook import start_block
+from smxgb.modes import Choice, Team
 
 
 def job(count: int, size: int) -> Job:
@@ -20,8 +21,7 @@ def job(count: int, size: int) -> Job:
         machine=Machine(2, 8 << 30, "cgroup", 7 << 30, ()),
         parameters=parse({"num_round": 3, "eta": "0.3"}),
         channels=Channels(train, None, ("Channel 'x' is not used.",)),
-        mode=Choice("single", "one host"),
-        device=Choice("cpu", "no GPU is there"),
+        team=Team(Choice("single", "one host"), Choice("cpu", "no GPU is there"), 1),
         notes=("a note",),
     )
 

@@ -36,7 +36,7 @@ class Control(Protocol):
         """Return a descriptor that can be read when there is something to hear, if there ever is."""
 
     def tell(self, message: Mapping[str, object]) -> None:
-        """Say what the work says: `{"phase": name}`, `{"arrived": true}`, `{"tracker": arguments}`."""
+        """Say what the work says: `{"phase": name}`, `{"arrived": offer}`, `{"tracker": arguments}`."""
 
     def done(self) -> None:
         """Say that this host's work has succeeded."""

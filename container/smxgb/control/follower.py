@@ -11,7 +11,8 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from smxgb.control.clock import Clock
-from smxgb.control.leader import NEWS, beat_of, silence
+from smxgb.control.leader import NEWS, silence
+from smxgb.control.limits import beat_of
 from smxgb.control.wire import NotReady, Wire, resolve
 from smxgb.errors import JobError, PlatformError
 from smxgb.progress import log
@@ -41,7 +42,7 @@ class Follower:
         self._limits = limits
         self._key = key
         self.silence: float | None = limits.silence_timeout
-        self.beat: float | None = beat_of(limits)
+        self.beat: float | None = beat_of(limits.silence_timeout)
         self._wire: Wire | None = None
         self._joined: list[Wire] = []
         self._reason = ""

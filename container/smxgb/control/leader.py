@@ -14,8 +14,9 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from smxgb.control.clock import Clock
+from smxgb.control.limits import beat_of
 from smxgb.control.wire import PATIENCE, NotReady, Wire, own_address
-from smxgb.errors import JobError, PlatformError, from_json
+from smxgb.errors import JobError, PlatformError, UserError, from_json
 from smxgb.progress import log
 
 if TYPE_CHECKING:
@@ -35,13 +36,17 @@ RETRY = 1.0
 
 @dataclass
 class Member:
-    """What the leader knows of a host. `heard` is when it last gave a sign of life, by the leader's clock."""
+    """What the leader knows of a host.
+
+    `heard` is when it last gave a sign of life, by the leader's clock. `arrived` is what it has to offer,
+    once its configuration is in order.
+    """
 
     name: str
     wire: Wire | None = None
     heard: float = 0.0
     phase: str | None = None
-    has_arrived: bool = False
+    arrived: Mapping[str, object] | None = None
     is_done: bool = False
     is_gone: bool = False
 
@@ -54,7 +59,7 @@ class Leader:
         self._limits = limits
         self._key = key
         self.silence: float | None = limits.silence_timeout
-        self.beat: float | None = beat_of(limits)
+        self.beat: float | None = beat_of(limits.silence_timeout)
         self._members = {name: Member(name) for name in hosts.names}
         self._own = self._members[hosts.current]
         self._inbox: list[Mapping[str, object]] = []
@@ -196,9 +201,9 @@ class Leader:
         match message:
             case {"phase": str(name)}:
                 member.phase = name
-            case {"arrived": True}:
-                member.has_arrived = True
-                count = sum(member.has_arrived for member in self._members.values())
+            case {"arrived": dict(offer)}:
+                member.arrived = offer
+                count = sum(member.arrived is not None for member in self._members.values())
                 log(f"{member.name} is here: {count} of {len(self._members)} hosts.")
             case {"tracker": dict(arguments)}:
                 self._send({"tracker": arguments})
@@ -244,9 +249,12 @@ class Leader:
             if not self._succeeded:
                 self._succeeded = True
                 self._inbox.append({"leave": True})
-        elif not self._called and self._address and all(m.has_arrived for m in self._members.values()):
+        elif not self._called and self._address and all(m.arrived for m in self._members.values()):
             self._called = True
-            self._inbox.append({"lead": self._address})
+            if all(member.arrived == self._own.arrived for member in self._members.values()):
+                self._inbox.append({"lead": self._address})
+            else:
+                self._note(self._unequal())
         self._tell_news(now)
 
     def _causes(self, now: float) -> Iterator[JobError]:
@@ -275,11 +283,23 @@ class Leader:
                 origin="everywhere",
             )
 
+    def _unequal(self) -> JobError:
+        """Return the failure of hosts that have not the same to offer, with what each has."""
+        offers = [
+            f"{member.name} ({', '.join(f'{key} {value}' for key, value in (member.arrived or {}).items())})"
+            for member in self._members.values()
+        ]
+        return UserError(
+            f"the hosts of a job must be equal, but are {', '.join(offers)}: give all the same instance "
+            "type, and show all of them the same number of GPUs.",
+            origin="everywhere",
+        )
+
     def _missing(self) -> str:
         parts = [
             f"{m.name} ({'reads its configuration' if m.wire or m is self._own else 'not in touch yet'})"
             for m in self._members.values()
-            if not m.has_arrived
+            if not m.arrived
         ]
         if not self._address:
             parts.append(f"{self._own.name} can't be reached yet: {self._not_ready}")
@@ -296,11 +316,6 @@ class Leader:
         loading = [member.name for member in self._members.values() if member.phase in {"start", "load"}]
         if loading:
             log(f"Still loading: {', '.join(loading)}.")
-
-
-def beat_of(limits: Limits) -> float:
-    """Return the seconds between signs of life: several fit into the silence that counts as a loss."""
-    return min(1.0, limits.silence_timeout / 6)
 
 
 def silence(host: str, others: list[str], limits: Limits) -> JobError:

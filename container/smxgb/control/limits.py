@@ -35,3 +35,8 @@ class Limits:
             if number and int(number[1]):
                 found[field.name] = int(number[1])
         return cls(**found)
+
+
+def beat_of(silence_timeout: float) -> float:
+    """Return the seconds between signs of life: several fit into the silence that counts as a loss."""
+    return min(1.0, silence_timeout / 6)

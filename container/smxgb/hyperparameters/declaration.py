@@ -228,7 +228,9 @@ class Hyperparameters(BaseModel):
     report: bool = _later(True, "Write a report beside the model.")  # noqa: FBT003
     shap_rows: _Count = _later(0, "Rows to explain with SHAP values.")
     sketch_rows: _Count | None = _later(None, "Rows from which bins are cut; 0: all; absent: by size.")
-    workers_per_host: _Positive | None = _later(None, "Workers of a host; absent: 1, or one a GPU.")
+    workers_per_host: _Positive | None = _container(
+        None, "Workers of a host, with use_dask_gpu_training or GPUs; absent: 1, or one a GPU."
+    )
     spool_dir: str | None = _container(
         None, "Folder for parsed batches; absent: the volume with most free space."
     )
@@ -246,8 +248,8 @@ class Hyperparameters(BaseModel):
     )
     control_port: _Port = _container(Limits.control_port, "Port of the hosts' control channel.")
     tracker_port: _Port = _container(9091, "Port of XGBoost's tracker.")
-    scheduler_port: _Port = _later(8786, "Port of Dask's scheduler.")
-    dashboard: bool = _later(False, "Run Dask's dashboard.")  # noqa: FBT003
+    scheduler_port: _Port = _container(8786, "Port of Dask's scheduler.")
+    dashboard: bool = _container(False, "Run Dask's dashboard on the first host, port 8787.")  # noqa: FBT003
 
 
 def trait_of(field: str) -> Trait:

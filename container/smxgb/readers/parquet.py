@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -179,25 +180,21 @@ class ParquetReader:
 
 
 def _groups(file: DataFile, metadata: pq.FileMetaData) -> tuple[range, int, int]:
-    """Return the row groups to read of a file, how many rows they have, and how many stand before them."""
+    """Return the row groups to read of a file, how many rows they have, and how many stand before them.
+
+    A part of a file stands for the same part of its rows, as near as whole row groups allow.
+    """
     if not file.is_part:
         return range(metadata.num_row_groups), metadata.num_rows, 0
-    groups = _row_groups(metadata)
-    begins = [_begin(group.column(0)) for group in groups]
-    ends = [*begins[1:], file.path.stat().st_size]
-    middles = [(begin + end) // 2 for begin, end in zip(begins, ends, strict=False)]
+    rows = [group.num_rows for group in _row_groups(metadata)]
+    bytes_a_row = file.path.stat().st_size / max(1, metadata.num_rows)
+    middles = [(end - own / 2) * bytes_a_row for own, end in zip(rows, accumulate(rows), strict=True)]
     first, last = bisect_left(middles, file.begin), bisect_left(middles, file.end)
-    rows = [group.num_rows for group in groups]
     return range(first, last), sum(rows[first:last]), sum(rows[:first])
 
 
 def _row_groups(metadata: pq.FileMetaData) -> list[pq.RowGroupMetaData]:
     return [metadata.row_group(index) for index in range(metadata.num_row_groups)]
-
-
-def _begin(column: pq.ColumnChunkMetaData) -> int:
-    """Return the first byte of a column of a row group."""
-    return int(column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset)
 
 
 def _text(fault: Fault, table: _Table, positions: list[int], raw: pa.RecordBatch, before: int) -> str:

@@ -14,5 +14,4 @@ if TYPE_CHECKING:
 
 def train(job: Job, link: Link) -> None:
     """Run the one worker of the job."""
-    place = worker.Place(device=job.device.value, threads=job.threads)
-    worker.run(job, place, Solo(job.hosts.current), link)
+    worker.run(job, worker.place_of(job), Solo(job.hosts.current), link)

@@ -1,6 +1,7 @@
 """Run a job with the SageMaker Python SDK, version 2, in local mode: python v2.py JOB.json.
 
-JOB.json: image, hyperparameters, channels (name -> [folder, content type]), output and work (empty folders).
+JOB.json: image, hosts (how many), hyperparameters, channels (name -> [folder, content type]), output and
+work (empty folders).
 """
 
 import json
@@ -25,7 +26,7 @@ estimator = Estimator(
     image_uri=job["image"],
     role="arn:aws:iam::111111111111:role/training",
     instance_type="local",
-    instance_count=1,
+    instance_count=job["hosts"],
     sagemaker_session=session,
     output_path=f"file://{job['output']}",
     hyperparameters=job["hyperparameters"],

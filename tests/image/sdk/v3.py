@@ -1,6 +1,7 @@
 """Run a job with the SageMaker Python SDK, version 3, in local container mode: python v3.py JOB.json.
 
-JOB.json: image, hyperparameters, channels (name -> [folder, content type]), work (empty folder).
+JOB.json: image, hosts (how many), hyperparameters, channels (name -> [folder, content type]), work (an
+empty folder).
 """
 
 import json
@@ -16,7 +17,7 @@ trainer = ModelTrainer(
     training_image=job["image"],
     training_mode=Mode.LOCAL_CONTAINER,
     role="arn:aws:iam::111111111111:role/training",
-    compute=Compute(instance_type="local_cpu", instance_count=1),
+    compute=Compute(instance_type="local_cpu", instance_count=job["hosts"]),
     hyperparameters=job["hyperparameters"],
     local_container_root=job["work"],
 )

@@ -1,0 +1,133 @@
+"""All GPUs of one or several hosts: a Dask worker for each, and one task for each worker.
+
+The first host has the scheduler, and the client that gives each worker its task; each host's supervisor has
+its workers. With device=cpu the workers are processes without a GPU: a rehearsal, and how the mode is tested.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, cast
+
+from smxgb.errors import PlatformError
+from smxgb.progress import Program, log
+from smxgb.supervisor import PROGRAM
+from smxgb.trainers import dask_cluster
+from smxgb.trainers.tracker import tracker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from smxgb.job import Job
+    from smxgb.progress import Link
+
+LOOPBACK = "127.0.0.1"
+"""Where the processes of a job with one host meet: it needs no network."""
+
+PAUSE = 0.05
+NEWS = 60.0
+"""Seconds between two looks for workers, and between two lines of the log that say which are missing."""
+
+
+def train(job: Job, link: Link) -> None:
+    """Start this host's part of the cluster; the first host has the workers train."""
+    link.arrived(**job.team.offer())
+    if job.hosts.current == job.hosts.names[0]:
+        address = str(link.wait_for("lead")) if len(job.hosts.names) > 1 else LOOPBACK
+        scheduler = f"tcp://{address}:{job.parameters.settings.scheduler_port}"
+        link.start(_scheduler(job, address))
+        link.tracker({"scheduler": scheduler})
+        _start_workers(job, link, scheduler)
+        _have_trained(job, address, scheduler)
+    else:
+        met = cast("Mapping[str, str]", link.wait_for("tracker"))
+        _start_workers(job, link, met["scheduler"])
+    ends = cast("list[dict[str, str]]", [link.wait_for("finished") for _ in range(job.team.workers)])
+    said = {end["name"]: end["said"] for end in ends}
+    link.succeeded(said[_shown(job, 0)])
+
+
+def _scheduler(job: Job, address: str) -> Program:
+    settings = job.parameters.settings
+    arguments = ["--host", address, "--port", str(settings.scheduler_port)]
+    arguments += ["--dashboard"] if settings.dashboard else []
+    return Program(
+        "Dask's scheduler", (*PROGRAM, "dask-scheduler", *arguments), {}, float(settings.silence_timeout)
+    )
+
+
+def _start_workers(job: Job, link: Link, scheduler: str) -> None:
+    silence = float(job.parameters.settings.silence_timeout)
+    for index in range(job.team.workers):
+        arguments = ["--scheduler", scheduler, "--index", str(index)]
+        environ = {}
+        if job.team.device.value == "cuda":
+            # A process sees one GPU only: whatever takes the first takes its own.
+            environ["CUDA_VISIBLE_DEVICES"] = job.machine.gpus[index]
+            arguments += ["--gpus", ",".join(job.machine.gpus)]
+        command = (*PROGRAM, "dask-worker", *arguments)
+        link.start(Program(_shown(job, index), command, environ, silence))
+
+
+def _shown(job: Job, index: int) -> str:
+    """Return what messages call a worker of this host."""
+    gpu = f" (GPU {job.machine.gpus[index]})" if job.team.device.value == "cuda" else ""
+    return f"Dask worker {index}{gpu}"
+
+
+def _have_trained(job: Job, address: str, scheduler: str) -> None:
+    """Give each worker its task, and wait until all are done."""
+    begin = time.monotonic()
+    dask_cluster.configure()
+    from distributed import Client, wait  # noqa: PLC0415 - configured first
+
+    try:
+        client = Client(scheduler)
+        workers = _wait_for_workers(client, job)
+        log(f"Dask: {len(workers)} workers at {scheduler} after {time.monotonic() - begin:.1f} s.")
+        with tracker(job, address) as arguments:
+            tasks = [
+                client.submit(
+                    dask_cluster.take_seat,
+                    dict(arguments),
+                    workers=[worker],
+                    allow_other_workers=False,
+                    pure=False,
+                )
+                for worker in workers
+            ]
+            # What the workers have to say, they say to their supervisors: no result is fetched.
+            wait(tasks)
+            if any(task.status != "finished" for task in tasks):
+                raise PlatformError("Dask has lost a worker.", origin="elsewhere")
+    except OSError as error:
+        raise PlatformError(f"Dask's scheduler does not answer: {error}.", origin="elsewhere") from error
+
+
+def _wait_for_workers(client: Any, job: Job) -> list[str]:
+    """Return the addresses of all workers. Raises PlatformError if one does not come in `start_timeout`."""
+    limit = job.parameters.settings.start_timeout
+    names = [
+        dask_cluster.name_of(host, index) for host in job.hosts.names for index in range(job.team.workers)
+    ]
+    begin = said = time.monotonic()
+    while True:
+        workers = client.scheduler_info()["workers"]
+        found = {worker["name"]: address for address, worker in workers.items()}
+        missing = [name for name in names if name not in found]
+        if not missing:
+            return [found[name] for name in names]
+        now = time.monotonic()
+        if now - begin > limit:
+            raise PlatformError(_absent(missing, limit), origin="everywhere")
+        if now - said > NEWS:
+            said = now
+            log(f"Waiting for Dask workers: {', '.join(missing)}.")
+        time.sleep(PAUSE)
+
+
+def _absent(missing: Iterable[str], limit: int) -> str:
+    return (
+        f"after start_timeout={limit} s the scheduler has not heard of the Dask workers {', '.join(missing)} "
+        "(host/worker). Start the job again, or raise start_timeout."
+    )
