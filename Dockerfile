@@ -54,8 +54,9 @@ COPY --from=dependencies /opt/smxgb /opt/smxgb
 COPY --from=package /package /opt/smxgb
 COPY --from=sbom /sbom.cdx.json /opt/smxgb/sbom.cdx.json
 COPY LICENSE /opt/smxgb/LICENSE
+# Nothing is written at run time but below /opt/ml and /tmp: no bytecode, and no compiled kernels of CuPy.
 ENV PATH=/opt/smxgb/bin:$PATH \
-    PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 CUPY_CACHE_IN_MEMORY=1 \
     NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility
 ARG VARIANT=cpu
