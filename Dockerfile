@@ -1,5 +1,11 @@
-# The training image: VARIANT=cpu or VARIANT=gpu. Build it with scripts/build.
+# The training image: VARIANT=cpu or VARIANT=gpu. Build it with scripts/build, which fills in the arguments.
 ARG BASE_IMAGE=debian:trixie-slim
+
+# What the finished image has of Debian.
+FROM ${BASE_IMAGE} AS base
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends ca-certificates python3 \
+    && rm -rf /var/lib/apt/lists/* /var/log/*
 
 # Every dependency, from locked and hashed files, with what builds those that come as source.
 FROM ${BASE_IMAGE} AS build
@@ -17,32 +23,54 @@ RUN --mount=type=cache,target=/root/.cache/pip \
 
 # Our own package apart, so that a change to it alone makes a small layer.
 FROM build AS package
-COPY pyproject.toml README.md /source/
+COPY pyproject.toml README.md LICENSE /source/
 COPY container /source/container
 RUN pip install --no-deps --no-build-isolation --no-index --prefix /package /source \
     && python -m compileall -q /package
 
 # The dependencies less what training never reads, with bytecode for what it does.
 FROM build AS dependencies
-COPY image /image
+COPY image/slim image/compile image/leave_out*.txt /image/
 RUN pip uninstall --yes --quiet setuptools wheel \
     && find /opt/smxgb -name __pycache__ -exec rm -rf {} + \
     && /image/slim \
     && /image/compile
 
-FROM ${BASE_IMAGE}
-RUN apt-get update \
-    && apt-get install --yes --no-install-recommends ca-certificates python3 \
-    && rm -rf /var/lib/apt/lists/* /var/log/*
+# The list of all components: what Python's and Debian's package managers say of the finished image.
+FROM dependencies AS sbom
+COPY requirements/sbom.txt /requirements/
+RUN --mount=type=cache,target=/root/.cache/pip \
+    python3 -m venv /sbom && /sbom/bin/pip install --require-hashes -r /requirements/sbom.txt
+COPY image/sbom /image/
+COPY --from=package /package /opt/smxgb
+COPY --from=base /var/lib/dpkg /debian
+ARG VARIANT=cpu
+ARG VERSION=unknown
+RUN /sbom/bin/cyclonedx-py environment --no-validate --output-reproducible /opt/smxgb/bin/python \
+    | /sbom/bin/python /image/sbom /debian "${VARIANT}" "${VERSION}" /sbom.cdx.json
+
+FROM base
 COPY --from=dependencies /opt/smxgb /opt/smxgb
 COPY --from=package /package /opt/smxgb
+COPY --from=sbom /sbom.cdx.json /opt/smxgb/sbom.cdx.json
+COPY LICENSE /opt/smxgb/LICENSE
+# Nothing is written at run time but below /opt/ml and /tmp: no bytecode, and no compiled kernels of CuPy.
 ENV PATH=/opt/smxgb/bin:$PATH \
-    PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 CUPY_CACHE_IN_MEMORY=1 \
     NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility
 ARG VARIANT=cpu
+ARG VERSION=unknown
+ARG COMMIT=unknown
+ARG XGBOOST=unknown
+ARG CUDA=none
+ENV SMXGB_IMAGE="${VERSION} ${VARIANT} ${COMMIT}"
 LABEL org.opencontainers.image.title="XGBoost training container for Amazon SageMaker" \
       org.opencontainers.image.licenses="Apache-2.0" \
-      smxgb.variant=${VARIANT}
+      org.opencontainers.image.version=${VERSION} \
+      org.opencontainers.image.revision=${COMMIT} \
+      smxgb.variant=${VARIANT} \
+      smxgb.xgboost=${XGBOOST} \
+      smxgb.cuda=${CUDA}
 WORKDIR /opt/ml
 CMD ["train"]

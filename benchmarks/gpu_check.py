@@ -1,8 +1,8 @@
 """What a machine with a GPU shows of this container: one table, and the same as JSON; under eight minutes.
 
 Whole jobs: the GPU against the processors on the same rows, and the Dask mode, with one worker (forced, for
-one GPU needs no Dask) and with all GPUs. Parts of a job: the matrix from batches in the host's memory and from
-batches on the GPU, loading to the GPU, GPU memory a row against the plan, external memory. With `--device
+one GPU needs no Dask) and with all GPUs. Parts of a job: the matrix from batches in the host's memory and
+from batches on the GPU, loading to the GPU, GPU memory a row against the plan, external memory. With `--device
 cpu` the same steps run without a GPU, as far as they can.
 
 It takes any XGBoost 3.4 that is installed, and prints which: `pip install xgboost cupy-cuda13x` will do where

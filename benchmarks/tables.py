@@ -16,10 +16,15 @@ if TYPE_CHECKING:
 BLOCK = 100_000
 
 
-def blocks(rows: int, columns: int, seed: int = 7) -> Iterator[pa.RecordBatch]:
-    """Yield the table in blocks of rows: the column `label`, then `x0`, `x1`, ... as float32."""
+def blocks(rows: int, columns: int, seed: int = 7, part: int = 0) -> Iterator[pa.RecordBatch]:
+    """Yield the table in blocks of rows: the column `label`, then `x0`, `x1`, ... as float32.
+
+    Each `part` has rows of its own; how the label depends on them is the same in all parts of a seed.
+    """
     generator = np.random.default_rng(seed)
     weights = generator.normal(size=columns) * (np.arange(columns) % 3 == 0)
+    if part:
+        generator = np.random.default_rng([seed, part])
     names = ["label", *(f"x{index}" for index in range(columns))]
     for start in range(0, rows, BLOCK):
         values = generator.normal(size=(min(BLOCK, rows - start), columns)).astype(np.float32)

@@ -104,6 +104,17 @@ class Channel:
         """Bytes of all files."""
         return sum(file.size for file in self.files)
 
+    @property
+    def partitions(self) -> Mapping[str, set[str]]:
+        """The columns that only the folders' names hold, as y=0 (Hive's layout), with their values."""
+        found: dict[str, set[str]] = {}
+        if self.mode != "Pipe":
+            folders = {part for file in self.files for part in file.path.relative_to(self.folder).parts[:-1]}
+            for name, equals, value in (folder.partition("=") for folder in folders):
+                if name and equals:
+                    found.setdefault(name, set()).add(value)
+        return found
+
 
 @dataclass(frozen=True)
 class Channels:

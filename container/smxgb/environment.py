@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -82,7 +84,8 @@ class Machine:
 
     `memory_limit` is in bytes, the smaller of the machine's memory and the limits of its control groups, and
     `memory_limit_source` says which one it is. `memory_available` is how many bytes of it are not in use yet;
-    page cache counts as free. Each of `gpus` is a value for CUDA_VISIBLE_DEVICES.
+    page cache counts as free. Each of `gpus` is a value for CUDA_VISIBLE_DEVICES. `image` is version, variant
+    and commit of the image that this runs in, None outside.
     """
 
     threads: int
@@ -90,6 +93,7 @@ class Machine:
     memory_limit_source: Literal["cgroup", "machine"]
     memory_available: int
     gpus: tuple[str, ...]
+    image: str | None = None
 
 
 def process_environ() -> dict[str, str]:
@@ -152,7 +156,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} is a FIFO, a socket or a device: it must be a plain file.")
     try:
         text = path.read_bytes().decode("utf-8-sig")
-        value = json.loads(text) if text.strip() else {}
+        value = json.loads(text, object_pairs_hook=partial(_unique, path)) if text.strip() else {}
     except FileNotFoundError:
         return {}
     except UnicodeDecodeError as error:
@@ -172,6 +176,16 @@ def read_json(path: Path) -> dict[str, Any]:
             'It must hold one object, such as {"name": "value"}.'
         )
     return value
+
+
+def _unique(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return one object of a file; of a name that stands there twice, JSON itself would take the last."""
+    twice = [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
+    if twice:
+        raise UserError(
+            f"{path}: {', '.join(map(repr, twice))} stands there more than once: keep one of them."
+        )
+    return dict(pairs)
 
 
 def read_hosts(paths: Paths) -> Hosts:
@@ -206,6 +220,7 @@ def read_machine(environ: Mapping[str, str], root: Path = ROOT) -> Machine:
         memory_limit_source="cgroup" if limit < total else "machine",
         memory_available=memory_available(root),
         gpus=_gpus(environ, root),
+        image=environ.get("SMXGB_IMAGE"),
     )
 
 

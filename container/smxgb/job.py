@@ -14,7 +14,7 @@ from smxgb.metrics import kind_of
 from smxgb.modes import choose_team, refuse_pipes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from smxgb.channels import Channels
     from smxgb.environment import Hosts, Machine
@@ -68,6 +68,10 @@ class Job:
         return self.parameters.settings.nthread or max(1, self.machine.threads // self.team.workers)
 
     @property
+    def _partitions(self) -> set[str]:
+        return {name for channel in self.channels for name in channel.partitions}
+
+    @property
     def data(self) -> DataSettings:
         """How the rows are to be read."""
         settings = self.parameters.settings
@@ -77,7 +81,8 @@ class Job:
             group=settings.group_column,
             lower=settings.label_lower_column,
             upper=settings.label_upper_column,
-            drop=settings.drop_columns,
+            # Columns that stand in the names of folders are in no file, and so can't be dropped there.
+            drop=tuple(ref for ref in settings.drop_columns if ref not in self._partitions),
             categorical=settings.categorical_columns,
             dictionaries=settings.enable_categorical,
             csv_weights=settings.csv_weights,
@@ -119,12 +124,13 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
         team = choose_team(parameters, hosts, machine, mistakes)
         _check_spool_dir(parameters, mistakes)
         _refuse_what_comes_later(parameters, mistakes)
+        _check_spool_dir(parameters, mistakes)
         if channels:
             _cross_check(parameters, team, channels, mistakes)
     mistakes.raise_any()
     assert hosts and parameters and channels and team  # noqa: S101, PT018 - or there was a mistake
     settings = parameters.settings
-    notes = [*parameters.notes, *channels.notes]
+    notes = [*parameters.notes, *channels.notes, *_unused(settings, channels)]
     if checkpoints:
         notes.append(
             "checkpointconfig.json is there, but this version writes no checkpoints: a restart begins anew."
@@ -149,6 +155,7 @@ def _cross_check(parameters: Parsed, team: Team, channels: Channels, mistakes: M
     """Note what the settings, or those who train, ask of the channels in vain."""
     refuse_pipes(team, channels, mistakes)
     _need_groups(parameters.settings, channels, mistakes)
+    _refuse_partitions(parameters.settings, channels, mistakes)
     if channels.validation is None:
         _need_validation(parameters.settings, mistakes)
 
@@ -199,6 +206,34 @@ def _need_groups(settings: Hyperparameters, channels: Channels, mistakes: Mistak
             f"objective={objective} needs group_column: the name or index of the column that says to which "
             "query a row belongs."
         )
+
+
+def _refuse_partitions(settings: Hyperparameters, channels: Channels, mistakes: Mistakes) -> None:
+    for channel in channels:
+        for name, values in channel.partitions.items():
+            if len(values) > 1 and name not in settings.drop_columns:
+                mistakes.add(
+                    f"channel '{channel.name}' has folders named {name}={min(values)} and the like, as a "
+                    f"table partitioned by {name!r} has: no file holds that column, and it is not read. "
+                    f"Write the table unpartitioned, or leave the column out with drop_columns={name}."
+                )
+
+
+def _unused(settings: Hyperparameters, channels: Channels) -> Iterator[str]:
+    """Yield the lines of the log that say what is there, and not read."""
+    for channel in channels:
+        for name, values in channel.partitions.items():
+            if len(values) == 1 or name in settings.drop_columns:
+                yield f"Channel '{channel.name}': the column {name!r} of its folders' names is not read."
+        if settings.csv_weights and channel.content_type != "csv":
+            yield (
+                f"csv_weights has no effect on channel '{channel.name}', which holds {channel.content_type}"
+                + (
+                    ": name the weights' column in weight_column."
+                    if channel.content_type == "parquet"
+                    else "."
+                )
+            )
 
 
 def _need_validation(settings: Hyperparameters, mistakes: Mistakes) -> None:

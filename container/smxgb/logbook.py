@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,15 +32,28 @@ SMALL_FILE = 1 << 20
 """More files than that, smaller than that on average, in bytes, are worth a word."""
 
 
-def versions() -> dict[str, str]:
-    """Return the versions that decide how a job runs."""
-    return {
+def versions(image: str | None) -> dict[str, str]:
+    """Return the versions that decide how a job runs; `image` is what the image says of itself."""
+    cuda = xgb.build_info().get("CUDA_VERSION")
+    found = {
+        "image": image,
         "smxgb": __version__,
         "xgboost": xgb.__version__,
+        "cuda": ".".join(map(str, cuda)) if cuda else None,
         "pyarrow": pa.__version__,
         "numpy": np.__version__,
+        "distributed": _installed("distributed"),
         "python": platform.python_version(),
     }
+    return {name: number for name, number in found.items() if number}
+
+
+def _installed(package: str) -> str | None:
+    """Return a package's version without importing it."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def start_block(job: Job) -> list[str]:
@@ -47,7 +61,9 @@ def start_block(job: Job) -> list[str]:
     machine, mode, device = job.machine, job.team.mode, job.team.device
     each = f" for each of {job.team.workers} workers" if job.team.workers > 1 else ""
     lines = [
-        "Versions: " + ", ".join(f"{name} {number}" for name, number in versions().items()) + ".",
+        "Versions: "
+        + ", ".join(f"{name} {number}" for name, number in versions(machine.image).items())
+        + ".",
         f"Mode: {mode.value} ({mode.why}). Device: {device.value} ({device.why}).",
         (
             f"Threads: {job.threads}{each}. Memory: {readable_bytes(machine.memory_available)} free of "
@@ -108,7 +124,7 @@ def final_report(
         "device": job.team.device.value,
         "workers": len(job.hosts.names) * job.team.workers,
         "hyperparameters": given(job),
-        "versions": versions(),
+        "versions": versions(job.machine.image),
         "load_the_model": MODEL_SNIPPET,
     }
 

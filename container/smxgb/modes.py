@@ -71,12 +71,17 @@ def refuse_pipes(team: Team, channels: Channels, mistakes: Mistakes) -> None:
 
 def _choose_device(parameters: Parsed, machine: Machine, mistakes: Mistakes) -> Choice[Device]:
     settings = parameters.settings
-    for what, why, cure in _for_processors(settings):
+    only = _runs_on_processors_only(settings)
+    if only:
+        what, instead = only
         if settings.device == "cuda":
-            mistakes.add(f"{what} not run on a GPU: {cure}.")
+            mistakes.add(f"{what} does not run on a GPU: use device=cpu, or {instead}.")
         elif settings.use_dask_gpu_training and settings.device is None:
-            mistakes.add(f"{what} not run on a GPU, where use_dask_gpu_training=true trains: {cure}.")
-        return Choice("cpu", why)
+            mistakes.add(
+                f"{what} does not run on a GPU, where use_dask_gpu_training=true trains: use device=cpu, or "
+                f"{instead}."
+            )
+        return Choice("cpu", f"{what} has no GPU version")
     if settings.device == "cpu":
         unused = f"; {len(machine.gpus)} GPUs are not used" if machine.gpus else ""
         return Choice("cpu", f"as asked for{unused}")
@@ -84,8 +89,8 @@ def _choose_device(parameters: Parsed, machine: Machine, mistakes: Mistakes) -> 
         return Choice("cuda", "as asked for" if settings.device else "a GPU is there")
     if settings.device == "cuda":
         mistakes.add(
-            f"{parameters.shown['device']} needs a GPU and this host has none: use an instance with a "
-            "GPU, or set device=cpu."
+            f"{parameters.shown['device']} needs a GPU and this host has none: use an instance with a GPU, "
+            "or set device=cpu."
         )
     elif settings.use_dask_gpu_training:
         mistakes.add(
@@ -95,15 +100,15 @@ def _choose_device(parameters: Parsed, machine: Machine, mistakes: Mistakes) -> 
     return Choice("cpu", "no GPU is there")
 
 
-def _for_processors(settings: Hyperparameters) -> Iterator[tuple[str, str, str]]:
-    """Yield what does not run on a GPU, as a subject with its verb, the reason for the log, and a cure."""
-    for name, value in {"booster": "gblinear", "tree_method": "exact"}.items():
-        if getattr(settings, name) == value:
-            why = f"{name}={value} has no GPU version"
-            yield f"{name}={value!r} does", why, f"use device=cpu, or another {name}"
+def _runs_on_processors_only(settings: Hyperparameters) -> tuple[str, str] | None:
+    """Return what has no GPU version, and what would do instead; None if all has one."""
+    if settings.booster == "gblinear":
+        return "booster=gblinear", "booster=gbtree"
+    if settings.tree_method == "exact":
+        return "tree_method=exact", "tree_method=hist"
     if settings.updater:
-        why = "the updaters have no GPU version"
-        yield "updater names steps that do", why, "leave it out, or use device=cpu"
+        return f"updater={','.join(settings.updater)}", "leave updater out"
+    return None
 
 
 def _on_gpus(

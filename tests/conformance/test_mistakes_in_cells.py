@@ -95,6 +95,12 @@ CELLS = {
         {"objective": "survival:aft", "label_lower_column": 0, "label_upper_column": 1},
         b"1,2,3\n2,,4\n",
     ),
+    "a bound below 0": Mistake(
+        "UserError: train/data.csv, line 2, column 0: '-5' is not a lower bound: a number, 0 or more, or "
+        "-inf is needed. Mend these rows.",
+        {"objective": "survival:aft", "label_lower_column": 0, "label_upper_column": 1},
+        b"1,2,3\n-5,4,4\n",
+    ),
     "bounds the wrong way round": Mistake(
         "UserError: train/data.csv, line 2, column 1: '4' is not an upper bound: a number above 0 "
         "and not below the lower bound, or inf, is needed. Mend these rows.",

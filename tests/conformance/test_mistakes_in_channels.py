@@ -77,6 +77,12 @@ TABLE = {
         "no data: check the channel's S3 address and that its files have rows.",
         train=Source({"_SUCCESS": b"", ".x.crc": b"1", "a.csv": b""}, "text/csv"),
     ),
+    "a column that only folders hold": Mistake(
+        "UserError: channel 'train' has folders named y=0 and the like, as a table partitioned by 'y' has: "
+        "no file holds that column, and it is not read. Write the table unpartitioned, or leave the column "
+        "out with drop_columns=y.",
+        train=Source(dict.fromkeys(("y=0/a.parquet", "y=1/a.parquet"), table(COLUMNS)), None),
+    ),
     "two types in one channel": Mistake(
         "UserError: channel 'train' holds csv (a.csv) and parquet (b.parquet): a channel's files "
         "must all be of one type.",

@@ -72,6 +72,31 @@ TABLE = {
         "channel the content type text/libsvm.",
         train=b"1 0:2 1:3\n0 1:4\n",
     ),
+    "JSON in a CSV channel": Mistake(
+        "UserError: train/data.csv is JSON, not CSV: write its rows as CSV or Parquet.",
+        train=b'{"label": 1, "age": 30}\n{"label": 0, "age": 40}\n',
+    ),
+    "a bad first row of a second file": Mistake(
+        "UserError: train/1.csv, line 1, column 1: 'oops' is not a number. A missing value is an empty cell, "
+        "NA, NaN, null, None or N/A; encode other text as numbers, or leave its column out with "
+        "drop_columns. If the file's first record is a header, set csv_header=true.",
+        train=csv(ROWS, b"1.5,oops,0.4\n1,2,3\n"),
+    ),
+    "a header in one channel only": Mistake(
+        "UserError: validation/data.csv: its first record (label, age, height) looks like a header, and "
+        "train has none: mend the record, or write a header into every file or into none.",
+        validation=NAMED,
+    ),
+    "a header that is asked for and not there": Mistake(
+        "UserError: train/data.csv: csv_header=true, but its first record (1, 0.5, 3) holds numbers, no "
+        "names: leave out csv_header, or write the names.",
+        {"csv_header": "yes"},
+    ),
+    "values apart by several blanks": Mistake(
+        "UserError: train/data.csv: its records hold several blanks in a row, or one at an end, which make "
+        "empty values: write one blank, a tab or a comma between two values.",
+        train=b"1  0.5  3\n0  0.1  4\n",
+    ),
     "a quote that never ends": Mistake(
         "UserError: train/data.csv, line 2: a quoted field begins that is never closed. Mend the quotes.",
         train=b'1,2,3\n0,"2,4\n1,2,5\n',
@@ -165,11 +190,11 @@ TABLE = {
         "UserError: train/0.parquet has several columns of the same name: 'a'. Give each a name of its own.",
         train=parquet(TWICE.getvalue()),
     ),
-    "a group of floats in Parquet": Mistake(
-        "UserError: train/0.parquet: the group, column 1 ('a'), is of type double: number the "
-        "groups with integers.",
+    "a group of fractions in Parquet": Mistake(
+        "UserError: train/0.parquet, row 0, column 1 ('a'): 1.5 is not a group: an integer is needed. Number "
+        "the groups.",
         {"objective": "rank:ndcg", "group_column": "a"},
-        parquet(table(COLUMNS)),
+        parquet(table(COLUMNS, a=[1.5, 2.0])),
     ),
     "a Parquet file that lacks a column": Mistake(
         "UserError: train/1.parquet lacks column 2 ('b') of train/0.parquet: it has 2 columns, "

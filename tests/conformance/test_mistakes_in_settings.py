@@ -186,7 +186,7 @@ TABLE = {
         {"tree_method": "gpu_hist"},
     ),
     "a method without a GPU version": Mistake(
-        "UserError: tree_method='exact' does not run on a GPU: use device=cpu, or another tree_method.",
+        "UserError: tree_method=exact does not run on a GPU: use device=cpu, or tree_method=hist.",
         {"tree_method": "exact", "device": "cuda"},
     ),
     "early stopping without validation": Mistake(
@@ -234,7 +234,7 @@ TABLE = {
         {"spool_dir": "/no/such/folder"},
     ),
     "settings and channels at once": Mistake(
-        "UserError: 2 mistakes. 1. learnin_rate='0.1' is not a hyperparameter: did you mean learning_rate?",
+        "UserError: 2 mistakes. 1. learnin_rate is not a hyperparameter: did you mean learning_rate?",
         {"learnin_rate": 0.1, "early_stopping_rounds": 5},
     ),
     "several at once": Mistake(

@@ -94,6 +94,11 @@ TABLE = {
         spoil=mode(f"{CONFIG}/hyperparameters.json", 0),
         code=3,
     ),
+    "one setting twice": Mistake(
+        "UserError: /opt/ml/input/config/hyperparameters.json: 'eta' stands there more than once: keep one "
+        "of them.",
+        spoil=write(f"{CONFIG}/hyperparameters.json", b'{"num_round": "2", "eta": "0.1", "eta": "0.9"}'),
+    ),
     "no settings": Mistake(
         "UserError: num_round is missing: set it to a whole number, 1 or more.",
         spoil=write(f"{CONFIG}/hyperparameters.json", b""),

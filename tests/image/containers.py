@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 type Variant = Literal["cpu", "gpu"]
 
 DOCKER = os.environ.get("DOCKER", "docker")
+IMAGES = os.environ.get("SMXGB_IMAGES", "smxgb")
+"""The name of the images under test; the variant is their tag."""
 NOTEBOOK = {
     "objective": "reg:linear",
     "silent": "0",
@@ -34,7 +36,7 @@ NOTEBOOK = {
 
 def image(variant: Variant) -> str:
     """Return the image's name, as `scripts/build` gives it."""
-    return f"smxgb:{variant}"
+    return f"{IMAGES}:{variant}"
 
 
 def docker(*arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
@@ -90,10 +92,19 @@ class Container:
         docker("rm", "--force", "--volumes", self.identifier)
 
 
-def start(base: Path, *command: str, variant: Variant = "cpu", options: tuple[str, ...] = ()) -> Container:
-    """Start a container on a tree; without a command the image's own is run."""
+def start(
+    base: Path,
+    *command: str,
+    variant: Variant = "cpu",
+    options: tuple[str, ...] = (),
+    name: str | None = None,
+) -> Container:
+    """Start a container on a tree, from another image than the built one if `name` gives it.
+
+    Without a command the image's own is run.
+    """
     mount = f"{base}:/opt/ml"
-    started = docker("run", "--detach", "--volume", mount, *options, image(variant), *command)
+    started = docker("run", "--detach", "--volume", mount, *options, name or image(variant), *command)
     assert started.returncode == 0, started.stdout
     return Container(started.stdout.strip().splitlines()[-1], base)
 

@@ -7,7 +7,8 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.image.containers import docker, image, run_python
+from tests.image.containers import IMAGES, docker, image, run_python
+from tests.image.test_formats import libsvm, recordio
 from tests.opt_ml import csv, parquet
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def test_the_cpu_image_has_at_most_500_megabytes() -> None:
 
 @pytest.mark.parametrize("variant", ["cpu", "gpu"])
 def test_the_image_trains_by_default_and_asks_for_every_gpu(variant: str) -> None:
-    found = docker("image", "inspect", "--format", "{{json .}}", f"smxgb:{variant}")
+    found = docker("image", "inspect", "--format", "{{json .}}", f"{IMAGES}:{variant}")
     described = json.loads(found.stdout)
     assert described["Config"]["Cmd"] == ["train"]
     assert not described["Config"]["Entrypoint"]
@@ -79,16 +80,29 @@ def test_no_compiler_is_left() -> None:
     assert docker("run", "--rm", image("cpu"), "sh", "-c", "command -v gcc || command -v cc").returncode != 0
 
 
-@pytest.mark.parametrize("write", [csv, parquet])
+@pytest.mark.parametrize(
+    ("write", "settings"),
+    [
+        (csv, {}),
+        (parquet, {}),
+        (libsvm, {}),
+        (recordio, {}),
+        (parquet, {"use_dask_gpu_training": "true", "device": "cpu", "workers_per_host": 2}),
+    ],
+)
 def test_whatever_a_job_imports_is_compiled(
-    train: Train, table: pd.DataFrame, write: Callable[[pd.DataFrame], Source]
+    train: Train,
+    table: pd.DataFrame,
+    write: Callable[[pd.DataFrame], Source],
+    settings: dict[str, object],
 ) -> None:
     outcome = train(
         "train",
         options=("--env", "PYTHONVERBOSE=1"),
-        hyperparameters={"num_round": 2, "objective": "reg:squarederror"},
+        hyperparameters={"num_round": 2, "objective": "reg:squarederror", **settings},
         channels={"train": write(table), "validation": write(table)},
     )
     assert outcome.code == 0, outcome.log
     assert "import 'smxgb.worker'" in outcome.log
+    assert ("import 'distributed.worker'" in outcome.log) == bool(settings)
     assert re.findall(r"# code object from '(/opt/smxgb/[^']*[.]py)'", outcome.log) == []

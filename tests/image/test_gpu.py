@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.image.containers import learned, run_python
+from tests.image.containers import docker, image, learned, run_python
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,3 +60,33 @@ def test_the_gpu_image_trains_on_the_processor_when_there_is_no_gpu(
     outcome = train("train", variant="gpu", hyperparameters=SETTINGS, channels={"train": table})
     assert outcome.code == 0, outcome.log
     assert learned(outcome, table)
+
+
+KERNEL = """
+import sysconfig
+from pathlib import Path
+from cupy.cuda import compiler
+site = Path(sysconfig.get_path("platlib"))
+own = site / "cupy/_core/include"
+parts = [own / "cupy/_cccl" / name for name in ("libcudacxx", "thrust", "cub")]
+source = '''
+#include <cupy/complex.cuh>
+#include <cupy/carray.cuh>
+#include <cupy/float16.cuh>
+extern "C" __global__ void one(CArray<float, 1, true, true> a) { a[0] = 1; }
+'''
+folders = [f"-I{folder}" for folder in (own, *parts, *site.glob("nvidia/*/include"))]
+options = ["-std=c++17", "-default-device", "--gpu-architecture=compute_75", *folders]
+code, _ = compiler._NVRTCProgram(source, "one.cu", (), (), (), "ptx").compile(options, None)
+print(code.decode() if isinstance(code, bytes) else code)
+"""
+
+
+def test_the_kernels_of_cupy_compile_with_what_the_image_has() -> None:
+    # NVRTC needs no GPU; at the first use on one, CuPy compiles each of its kernels so.
+    assert ".entry one(" in run_python(KERNEL, variant="gpu", options=("--network", "none"))
+
+
+def test_no_compiler_of_cuda_is_left() -> None:
+    found = docker("run", "--rm", image("gpu"), "find", "/", "-xdev", "-name", "nvcc", "-o", "-name", "ptxas")
+    assert found.stdout == ""

@@ -73,6 +73,7 @@ def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
         (b"12", "holds 12."),
         (b"null", "holds null."),
         (b'{"a": "\xff"}', "a.json: byte 8 is not UTF-8."),
+        (b'{"a": 1, "b": {"c": 2, "c": 2}}', "a.json: 'c' stands there more than once: keep one of them."),
         (b'{"a": ' + b"1" * 5000 + b"}", "a.json: this is not JSON that can be read"),
     ],
 )

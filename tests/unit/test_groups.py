@@ -50,6 +50,12 @@ def test_a_group_may_go_on_in_the_next_batch() -> None:
     assert groups.weights is None
 
 
+def test_groups_whose_numbers_differ_beyond_32_bits_stay_apart() -> None:
+    groups = found([1, 1 + 2**32, 1 + 2**32, 1 + 2**33, 2**63 - 1])
+    assert groups is not None
+    assert groups.sizes.tolist() == [1, 2, 1, 1]
+
+
 def test_a_group_has_the_weight_of_its_rows() -> None:
     groups = found([9, 9, 4, 4, 4, 7], [1, 1, 2, 2, 2, 0.5])
     assert groups is not None

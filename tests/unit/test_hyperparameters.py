@@ -652,9 +652,8 @@ def test_an_absent_parameter_of_xgboost_is_left_to_xgboost(field: str) -> None:
 def test_a_setting_that_comes_later_is_accepted_at_its_default_only(field: str) -> None:
     default = Hyperparameters.model_fields[field].default
     assert parsed(**{field: "null" if default is None else json.dumps(default)}) == parsed()
-    other = {"libsvm_indexing": "1", "checkpoint_mismatch": "restart", "categorical_columns": "a"}.get(
-        field, "true" if default is False else "4321"
-    )
+    named = {"libsvm_indexing": "1", "checkpoint_mismatch": "restart", "categorical_columns": "a"}
+    other = named.get(field) or (json.dumps(not default) if isinstance(default, bool) else "4321")
     assert mistake(**{field: other}).startswith(
         f"{field}='{other}' is not available in this version: leave it out"
     )
@@ -737,6 +736,15 @@ def test_settings_that_contradict_each_other_are_refused_as_xgboost_does(
             ("multi_output_tree does not go with updater=grow_quantile_histmaker,prune",),
         ),
         ({"label_upper_column": "2"}, ("label_upper_column goes with objective=survival:aft only",)),
+        (
+            {
+                "objective": "survival:aft",
+                "label_lower_column": "0",
+                "label_upper_column": "1",
+                "csv_weights": "1",
+            },
+            ("csv_weights takes the column right after the label, and there are bounds",),
+        ),
         ({"csv_weights": "1", "weight_column": "w"}, ("csv_weights and weight_column both say",)),
         (
             {"label_column": "y", "weight_column": "y"},
@@ -943,3 +951,12 @@ def test_a_monotone_feature_really_is_monotone() -> None:
     probe = np.full((50, 3), 0.5, dtype=np.float32)
     probe[:, 1] = np.linspace(0, 1, 50)
     assert (np.diff(booster.predict(xgb.DMatrix(probe))) <= 0).all()
+
+
+def test_a_setting_of_a_later_version_is_never_suggested() -> None:
+    for field_name in Hyperparameters.model_fields:
+        if trait_of(field_name).use == "later":
+            name = name_of(field_name)
+            for misspelt in (name[:-1], f"{name}x", name.partition("_")[0]):
+                if misspelt not in Hyperparameters.model_fields:
+                    assert f"did you mean {name}?" not in mistake(**{misspelt: 1})

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from smxgb.environment import Machine
 from smxgb.errors import Mistakes, UserError
 from smxgb.hyperparameters import parse
-from smxgb.job import Places, load_job
+from smxgb.job import Job, Places, load_job
 from smxgb.modes import Choice, choose_team
 
 if TYPE_CHECKING:
@@ -65,3 +66,38 @@ def test_a_job_is_found_where_it_is_said_to_be(tmp_path: Path) -> None:
     job = load_job({"SAGEMAKER_BASE_DIR": str(tmp_path)}, Places(settings, {"train": data}))
     assert job.parameters.settings.num_round == 7
     assert [file.path.name for file in job.channels.train.files] == ["a.csv"]
+
+
+def job_of(base: Path, files: list[str], **settings: object) -> Job:
+    """Return a job on CSV files, of the same content, by their paths below the channel's folder."""
+    for file in files:
+        path = base / "rows" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x,z\n1,2\n")
+    (base / "settings.json").write_text(json.dumps({"num_round": 1, **settings}))
+    environ = {"SAGEMAKER_BASE_DIR": str(base)}
+    return load_job(environ, Places(base / "settings.json", {"train": base / "rows"}))
+
+
+def test_a_column_that_only_folders_hold_is_refused_unless_it_is_dropped(tmp_path: Path) -> None:
+    files = ["day=1/y=0/a.csv", "day=1/y=1/a.csv"]
+    with pytest.raises(UserError) as caught:
+        job_of(tmp_path, files)
+    assert caught.value.mistakes == (
+        (
+            "channel 'train' has folders named y=0 and the like, as a table partitioned by 'y' has: no file "
+            "holds that column, and it is not read. Write the table unpartitioned, or leave the column out "
+            "with drop_columns=y."
+        ),
+    )
+    job = job_of(tmp_path, files, drop_columns="y,z")
+    assert job.data.drop == ("z",)
+    for column in ("y", "day"):
+        assert f"Channel 'train': the column {column!r} of its folders' names is not read." in job.notes
+
+
+def test_csv_weights_without_a_csv_channel_are_said_to_have_no_effect(tmp_path: Path) -> None:
+    said = "csv_weights has no effect on channel 'train', which holds parquet: name the weights' column in"
+    for name, expected in (("a.csv", False), ("a.parquet", True)):
+        job = job_of(tmp_path / name, [name], csv_weights="1")
+        assert any(note.startswith(said) for note in job.notes) == expected

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from smxgb.hyperparameters import Hyperparameters
-from smxgb.hyperparameters.declaration import name_of, trait_of
+from smxgb.hyperparameters.declaration import OBSOLETE, name_of, trait_of
 from smxgb.hyperparameters.description import allowed, choices, describe, settings_table
+from smxgb.metrics import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,8 +39,9 @@ def test_the_readme_holds_the_tables_of_settings() -> None:
 def test_every_setting_that_can_be_set_stands_in_the_tables_with_its_other_names() -> None:
     table = settings_table()
     for field in Hyperparameters.model_fields:
-        listed = f"| `{name_of(field)}`" in table
-        assert listed == (trait_of(field).use != "later")
+        rows = table.count(f"\n| `{name_of(field)}`")
+        assert rows == (trait_of(field).use != "later")
+        assert f"`{name_of(field)}`" in table
         assert all(f"`{alias}`" in table for alias in trait_of(field).aliases)
 
 
@@ -51,7 +53,7 @@ def test_every_row_of_the_tables_has_four_cells() -> None:
 def test_the_tables_show_what_is_declared() -> None:
     table = settings_table()
     assert "| `num_round` | a whole number, 1 or more (tuning: 1 to 4000) | **required** |" in table
-    assert "| `eta`, `learning_rate` | a number from 0 to 1 (tuning: 0.1 to 0.5) | XGBoost's |" in table
+    assert "| `eta`, `learning_rate` | a number from 0 to 1 (tuning: 0.1 to 0.5) | 0.3 |" in table
     assert "| `csv_header` | one of auto, true, false | auto |" in table
     assert "| `eval_train` | true or false | true |" in table
 
@@ -66,7 +68,7 @@ def test_a_setting_is_described_with_range_default_and_tuning_range() -> None:
         "name": "lambda",
         "allowed": "a number, 0 or more",
         "required": False,
-        "default": None,
+        "default": 1.0,
         "description": "L2 regularisation of the weights.",
         "read_by": "xgboost",
         "aliases": ["reg_lambda"],
@@ -74,6 +76,34 @@ def test_a_setting_is_described_with_range_default_and_tuning_range() -> None:
     }
     assert described("num_round")["required"] is True
     assert described("booster")["choices"] == ["gbtree", "gblinear", "dart"]
+
+
+# What XGBoost's documentation gives as the default of each.
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [
+        ("eta", 0.3),
+        ("max_depth", 6),
+        ("max_bin", 256),
+        ("lambda", 1.0),
+        ("tree_method", "auto"),
+        ("rate_drop", 0.0),
+        ("one_drop", False),
+        ("ndcg_exp_gain", True),
+        ("tweedie_variance_power", 1.5),
+        ("aft_loss_distribution", "normal"),
+        ("verbosity", 1),
+        ("num_class", None),
+    ],
+)
+def test_a_parameter_of_xgboost_has_xgboosts_default(name: str, default: object) -> None:
+    assert described(name)["default"] == default
+    assert type(described(name)["default"]) is type(default)
+
+
+def test_the_tables_list_every_metric_and_every_obsolete_name() -> None:
+    table = settings_table()
+    assert all(f"`{name}`" in table for name in [*METRICS, *OBSOLETE])
 
 
 @pytest.mark.parametrize("field", Hyperparameters.model_fields)

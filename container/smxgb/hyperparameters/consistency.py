@@ -200,6 +200,12 @@ def _about_columns(settings: Hyperparameters) -> Iterator[Finding]:
             {"csv_weights", "weight_column"},
             "csv_weights and weight_column both say where the weights are: keep one of them.",
         )
+    if settings.csv_weights and settings.label_lower_column is not None:
+        yield _finding(
+            {"csv_weights", "label_lower_column"},
+            "csv_weights takes the column right after the label, and there are bounds in the label's place: "
+            "name the weights in weight_column instead.",
+        )
     roles: dict[object, str] = {}
     for field in (
         "label_column",

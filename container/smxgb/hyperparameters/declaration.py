@@ -218,14 +218,14 @@ class Hyperparameters(BaseModel):
     )
 
     kfold: Annotated[int, Field(ge=2, le=_INT32)] | None = _container(
-        None, "Folds of a cross validation.", name="_kfold"
+        None, "Folds of a cross validation (refused in this version).", name="_kfold"
     )
     num_cv_round: _Positive | None = _container(
-        None, "Repeats of the cross validation.", name="_num_cv_round"
+        None, "Repeats of the cross validation (refused in this version).", name="_num_cv_round"
     )
     use_dask_gpu_training: bool = _container(False, "Train with Dask on all GPUs.")  # noqa: FBT003
-    save_model_on_termination: bool = _container(False, "Keep the model of a job that is stopped.")  # noqa: FBT003
-    report: bool = _container(True, "Write a report beside the model.")  # noqa: FBT003
+    save_model_on_termination: bool = _container(False, "Keep a stopped job's model (no effect yet).")  # noqa: FBT003
+    report: bool = _later(True, "Write a report beside the model.")  # noqa: FBT003
     shap_rows: _Count = _later(0, "Rows to explain with SHAP values.")
     sketch_rows: _Count | None = _later(None, "Rows from which bins are cut; 0: all; absent: by size.")
     workers_per_host: _Positive | None = _container(

@@ -2,14 +2,52 @@
 
 from __future__ import annotations
 
+import re
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
-from smxgb.hyperparameters.declaration import OBSOLETE, Hyperparameters, name_of, trait_of
+from smxgb.hyperparameters.declaration import OBSOLETE, Hyperparameters, Use, name_of, trait_of
+from smxgb.hyperparameters.upstream import defaults
 from smxgb.metrics import METRICS, metric_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+USES: tuple[Use, ...] = get_args(Use)
+
+COMMON = frozenset(
+    {
+        "num_round",
+        "objective",
+        "eval_metric",
+        "early_stopping_rounds",
+        "eta",
+        "max_depth",
+        "min_child_weight",
+        "subsample",
+        "colsample_bytree",
+        "seed",
+        "label_column",
+    }
+)
+"""The settings that most jobs have; the README shows them first."""
+
+_BY_THE_JOB = frozenset(
+    {
+        "num_class",
+        "device",
+        "nthread",
+        "seed_per_iteration",
+        "base_score",
+        "monotone_constraints",
+        "interaction_constraints",
+        "updater",
+        "quantile_alpha",
+        "expectile_alpha",
+        "lambdarank_num_pair_per_sample",
+    }
+)
+"""Parameters of XGBoost without one value of their own: the data, the machine or other settings decide."""
 
 _UNBOUNDED = 2**31 - 1
 
@@ -99,8 +137,9 @@ def describe() -> dict[str, object]:
 
     `metric_definitions` has the form of SageMaker's `MetricDefinitions` (Name, Regex), for automatic tuning.
     """
+    upstream = defaults()
     return {
-        "hyperparameters": [_described(field) for field in Hyperparameters.model_fields],
+        "hyperparameters": [_described(field, upstream) for field in Hyperparameters.model_fields],
         "obsolete_hyperparameters": dict(OBSOLETE),
         "content_types": {kind: list(names) for kind, names in CONTENT_TYPES.items()},
         "channels": ["train", "validation"],
@@ -116,13 +155,13 @@ def describe() -> dict[str, object]:
     }
 
 
-def _described(field: str) -> dict[str, object]:
+def _described(field: str, upstream: Mapping[str, str]) -> dict[str, object]:
     info, trait = Hyperparameters.model_fields[field], trait_of(field)
     described: dict[str, object] = {
         "name": name_of(field),
         "allowed": allowed(field),
         "required": info.is_required(),
-        "default": None if info.is_required() else info.default,
+        "default": None if info.is_required() else _default(field, upstream),
         "description": info.description,
         "read_by": trait.use,
     }
@@ -135,30 +174,73 @@ def _described(field: str) -> dict[str, object]:
     return described
 
 
+def _default(field: str, upstream: Mapping[str, str]) -> object:
+    """Return the value that a setting has where a job leaves it out; None where its meaning says which."""
+    declared = Hyperparameters.model_fields[field].default
+    if declared is not None or trait_of(field).use != "xgboost" or field in _BY_THE_JOB:
+        return declared
+    text = upstream[name_of(field)]
+    kind, _ = _core(Hyperparameters.model_fields[field].annotation, [])
+    if kind is bool:
+        return text != "0"
+    return kind(f"{float(text):.6g}") if kind in {int, float} else text
+
+
 def settings_table() -> str:
-    """Return the README's tables of settings in Markdown: XGBoost's parameters, then the container's."""
-    parts = []
-    for use, title in (("xgboost", "XGBoost's parameters"), ("container", "The container's settings")):
-        rows = [_row(field) for field in Hyperparameters.model_fields if trait_of(field).use == use]
-        parts.append(
-            "\n".join(
-                [f"### {title}", "", "| name | allowed | default | meaning |", "|---|---|---|---|", *rows]
-            )
+    """Return the README's tables of settings and metrics in Markdown, those that most jobs set first."""
+    upstream = defaults()
+    fields = {use: [f for f in Hyperparameters.model_fields if trait_of(f).use == use] for use in USES}
+    common = [field for field in Hyperparameters.model_fields if name_of(field) in COMMON]
+    others = {use: [field for field in fields[use] if field not in common] for use in USES}
+    later = ", ".join(f"`{name_of(field)}`" for field in fields["later"]) or "none"
+    obsolete = ", ".join(f"`{name}` ({reason})" for name, reason in sorted(OBSOLETE.items()))
+    return "\n\n".join(
+        (
+            _table(common, upstream),
+            _folded("All other parameters of XGBoost", _table(others["xgboost"], upstream)),
+            _folded("The container's other settings", _table(others["container"], upstream)),
+            _folded("Metrics for `eval_metric`", _metrics()),
+            f"Not in this version, which takes nothing but their defaults: {later}.",
+            f"Obsolete, accepted with a line in the log that says why: {obsolete}.\n",
         )
-    return "\n\n".join(parts) + "\n"
-
-
-def _row(field: str) -> str:
-    info, trait = Hyperparameters.model_fields[field], trait_of(field)
-    name = ", ".join(f"`{name}`" for name in (name_of(field), *trait.aliases))
-    default = "**required**" if info.is_required() else _default_text(info.default, trait.use)
-    tuned = f" (tuning: {trait.tune[0]:g} to {trait.tune[1]:g})" if trait.tune else ""
-    return (
-        f"| {name} | {allowed(field).replace('|', chr(92) + '|')}{tuned} | {default} | {info.description} |"
     )
 
 
-def _default_text(default: object, use: str) -> str:
-    if default is None:
-        return "XGBoost's" if use == "xgboost" else ""
-    return str(default).lower() if isinstance(default, bool) else "none" if default == () else f"{default}"
+def _folded(title: str, content: str) -> str:
+    shown = re.sub("`(.+?)`", r"<code>\1</code>", title)
+    return f"<details><summary>{shown}</summary>\n\n{content}\n\n</details>"
+
+
+def _metrics() -> str:
+    lists = {
+        direction: ", ".join(f"`{name}`" for name, entry in METRICS.items() if entry.maximise == maximise)
+        for direction, maximise in (("Higher is better", True), ("Lower is better", False))
+    }
+    at = "Some take a threshold or a rank after an @: `error@0.7`, `ndcg@10`, `map@5`, `pre@3`."
+    return "\n\n".join([*(f"{direction}: {names}." for direction, names in lists.items()), at])
+
+
+def _table(fields: list[str], upstream: Mapping[str, str]) -> str:
+    head = ["| name | allowed | default | meaning |", "|---|---|---|---|"]
+    return "\n".join([*head, *(_row(field, upstream) for field in fields)])
+
+
+def _row(field: str, upstream: Mapping[str, str]) -> str:
+    info, trait = Hyperparameters.model_fields[field], trait_of(field)
+    name = ", ".join(f"`{name}`" for name in (name_of(field), *trait.aliases))
+    default = "**required**" if info.is_required() else _default_text(_default(field, upstream))
+    tuned = f" (tuning: {trait.tune[0]:g} to {trait.tune[1]:g})" if trait.tune else ""
+    return f"| {name} | {allowed(field).replace('|', '\\|')}{tuned} | {default} | {info.description} |"
+
+
+def _default_text(default: object) -> str:
+    match default:
+        case None:
+            return ""
+        case ():
+            return "none"
+        case bool():
+            return str(default).lower()
+        case float():
+            return f"{default:g}"
+    return str(default)

@@ -269,7 +269,8 @@ def _is_shotgun(settings: Hyperparameters) -> bool:
 def _nearest(name: str, known: frozenset[str]) -> str:
     if name in upstream.INTERNAL:
         return "XGBoost sets it itself; leave it out."
-    names = sorted({*_fields_by_name(), *known})
+    later = {name for name, field_name in _fields_by_name().items() if trait_of(field_name).use == "later"}
+    names = sorted({*_fields_by_name(), *known} - later)
     near = _FOREIGN.get(name.lower()) or next(iter(get_close_matches(name.lower(), names, n=1)), None)
     return f"did you mean {near}?" if near else "leave it out; `smxgb describe` lists all."
 

@@ -31,6 +31,16 @@ INTERNAL = frozenset(
 )
 """Names that XGBoost's configuration holds and its parameters take, but that are its own affair."""
 
+_OBJECTIVES: tuple[Mapping[str, object], ...] = (
+    {"objective": "reg:pseudohubererror"},
+    {"objective": "reg:tweedie"},
+    {"objective": "reg:quantileerror", "quantile_alpha": 0.5},
+    {"objective": "reg:expectileerror", "expectile_alpha": 0.5},
+    {"objective": "rank:ndcg"},
+    {"objective": "survival:aft"},
+)
+"""The objectives that have parameters of their own."""
+
 _RESOLVED_LATER = frozenset({"monotone_constraints", "interaction_constraints", "device", "nthread"})
 _PREFIX = re.compile(r"^\[[0-9:]+\] \S+?:[0-9]+: (?:Check failed: .*?(?:\(.*?\) )?: )?")
 
@@ -93,16 +103,23 @@ def known_names() -> frozenset[str]:
     names: set[str] = set()
     for booster in ("gbtree", "dart", "gblinear"):
         names |= _configured_names({"booster": booster})
-    for objective in (
-        "reg:pseudohubererror",
-        "reg:tweedie",
-        "reg:quantileerror",
-        "reg:expectileerror",
-        "rank:ndcg",
-        "survival:aft",
-    ):
-        names |= _configured_names({"objective": objective, "quantile_alpha": 0.5, "expectile_alpha": 0.5})
+    for params in _OBJECTIVES:
+        names |= _configured_names(params)
     return frozenset(names - INTERNAL)
+
+
+def defaults() -> dict[str, str]:
+    """Return the values, as XGBoost writes them, that parameters have where nobody sets them.
+
+    A parameter that differs between boosters has the value of trees.
+    """
+    import xgboost as xgb  # noqa: PLC0415 - as in _configure
+
+    found = {"verbosity": str(xgb.get_config()["verbosity"])}
+    for params in ({}, {"booster": "dart"}, *_OBJECTIVES):
+        _, _, configuration = _configure(params)
+        found = dict(_values(configuration["learner"])) | found
+    return found
 
 
 def takes(name: str) -> bool:
@@ -115,15 +132,15 @@ def takes(name: str) -> bool:
 
 def _configured_names(params: Mapping[str, object]) -> set[str]:
     _, _, configuration = _configure(params)
-    return set(_names(configuration["learner"]))
+    return {name for name, _ in _values(configuration["learner"])}
 
 
-def _names(configuration: Mapping[str, object]) -> Iterator[str]:
+def _values(configuration: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for name, value in configuration.items():
         if isinstance(value, dict):
-            yield from _names(value)
+            yield from _values(value)
         else:
-            yield name
+            yield name, str(value)
 
 
 def _configure(params: Mapping[str, object]) -> tuple[str | None, list[str], dict[str, dict[str, object]]]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from difflib import get_close_matches
+from itertools import count
 from typing import TYPE_CHECKING
 
 from smxgb.batch import Layout, Role, Schema
 from smxgb.errors import Mistakes, UserError
+from smxgb.progress import log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +27,16 @@ SETTINGS: dict[Role, str] = {
 }
 """The hyperparameter that names the column of each role."""
 
-CSV_WEIGHTS_POSITION = 1
-"""Where `csv_weights` has the weight: right after the label (SageMaker's documentation of XGBoost)."""
+ROLE_WORDS: dict[Role, str] = {
+    "label": "Label",
+    "weight": "Weights",
+    "group": "Groups",
+    "lower": "Lower bounds",
+    "upper": "Upper bounds",
+}
+
+LONGEST_NAME = 60
+"""Characters of a column's name that a message shows."""
 
 WIDEST = 100_000
 """Columns of a table. Each costs 10 KB, and 0.2 ms a batch, of which a table so wide has one for 41 rows."""
@@ -37,7 +47,23 @@ LISTED = 10
 
 def shown(position: int, names: tuple[str, ...] | None) -> str:
     """Return a column as messages show it: its index, as the settings count, and its name if it has one."""
-    return f"column {position}" if names is None else f"column {position} ({names[position]!r})"
+    return f"column {position}" if names is None else f"column {position} ({short(names[position])!r})"
+
+
+def short(name: str) -> str:
+    """Return a name so short that a message is not full of it."""
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
+
+
+def label_index(settings: DataSettings) -> int | None:
+    """Return the label's index as far as the settings tell it, None if that takes the names of columns."""
+    ref = settings.label if settings.lower is None else settings.lower
+    if ref is not None:
+        return ref if isinstance(ref, int) else None
+    others = [*settings.drop, settings.weight, settings.group]
+    if any(isinstance(other, str) for other in others):
+        return None
+    return next(index for index in count() if index not in others)
 
 
 def assigned(names: tuple[str, ...] | None, width: int, settings: DataSettings, source: str) -> Layout:
@@ -52,6 +78,32 @@ def assigned(names: tuple[str, ...] | None, width: int, settings: DataSettings, 
             f"{source} has {width:,} columns, and a table can have {WIDEST:,} at most: check that each "
             "record ends with a line end."
         )
+    taken, roles, categorical = _chosen_columns(names, width, settings, source)
+    left = [position for position in range(width) if position not in taken]
+    if left and settings.label is None and settings.lower is None:
+        roles.append(("label", left.pop(0)))
+    if settings.csv_weights and "label" in dict(roles):
+        roles.append(("weight", _after_label(roles, left, names, source)))
+    for role, position in roles:
+        if position in categorical:
+            raise UserError(
+                f"categorical_columns names {shown(position, names)} of {source}, which is the {role} by its "
+                f"place: name the {role} with {SETTINGS[role]}."
+            )
+    if not left:
+        raise UserError(
+            f"{source} has {_columns(width)}, which leaves no feature beside the label and the columns that "
+            "settings name: add feature columns, or set csv_delimiter if the file is CSV with an unusual one."
+        )
+    layout = Layout(names, width, tuple(left), tuple(roles), tuple(categorical))
+    log(_described(layout, chosen_label=settings.label is not None))
+    return layout
+
+
+def _chosen_columns(
+    names: tuple[str, ...] | None, width: int, settings: DataSettings, source: str
+) -> tuple[dict[int, str], list[tuple[Role, int]], list[int]]:
+    """Return the columns that settings name: no features, each with its setting; roles; categories."""
     mistakes = Mistakes()
     with mistakes.collect():
         check_names(names, source)
@@ -81,21 +133,21 @@ def assigned(names: tuple[str, ...] | None, width: int, settings: DataSettings, 
                 )
             categorical.append(position)
     mistakes.raise_any()
-    left = [position for position in range(width) if position not in taken]
-    if left and settings.label is None and settings.lower is None:
-        if left[0] in categorical:
-            raise UserError(
-                f"categorical_columns names {shown(left[0], names)} of {source}, which is the label, the "
-                "first "
-                "column that is left: name the label with label_column."
-            )
-        roles.append(("label", left.pop(0)))
-    if not left:
-        raise UserError(
-            f"{source} has {_columns(width)}, which leaves no feature beside the label and the columns that "
-            "settings name: add feature columns, or set csv_delimiter if the file is CSV with an unusual one."
-        )
-    return Layout(names, width, tuple(left), tuple(roles), tuple(categorical))
+    return taken, roles, categorical
+
+
+def _described(layout: Layout, *, chosen_label: bool) -> str:
+    """Return the line of the log that says what is the label: often it is another column than was meant."""
+    parts = []
+    for role, position in layout.roles:
+        name = layout.name(position)
+        where = f"column {position}" + (", the first one" if role == "label" and not chosen_label else "")
+        parts.append(f"{ROLE_WORDS[role]}: {where if name is None else f'{short(name)!r} ({where})'}.")
+    count = f"{len(layout.features):,}"
+    if layout.columns is not None:
+        names = [short(layout.columns[position]) for position in layout.features]
+        count = f"{_list(names)} ({count})"
+    return " ".join([*parts, f"Features: {count}."])
 
 
 def aligned(layout: Layout, names: tuple[str, ...] | None, width: int, source: str, first: str) -> Layout:
@@ -105,7 +157,8 @@ def aligned(layout: Layout, names: tuple[str, ...] | None, width: int, source: s
     """
     if names is None or layout.columns is None:
         if width == layout.width:
-            return replace(layout, columns=names)
+            # A file without names has those of the first one, in their order.
+            return layout if names is None else replace(layout, columns=names)
         raise UserError(
             f"{source} has {_columns(width)}, {first} has {layout.width}: every file of every channel needs "
             "the same columns."
@@ -161,7 +214,7 @@ def chosen(layout: Layout, own: Schema, wanted: Schema) -> tuple[int, ...]:
 
 def check_names(names: tuple[str, ...] | None, source: str) -> None:
     """Raise UserError if a name occurs twice."""
-    twice = [repr(name) for name, count in Counter(names or ()).items() if count > 1]
+    twice = [repr(short(name)) for name, times in Counter(names or ()).items() if times > 1]
     if twice:
         raise UserError(
             f"{source} has several columns of the same name: {_list(twice)}. Give each a name of its own."
@@ -188,13 +241,30 @@ def _check_same(layout: Layout, names: tuple[str, ...], source: str, first: str)
 def _references(settings: DataSettings) -> Iterator[tuple[Role | None, ColumnRef, str]]:
     """Yield each column that the settings name, with its role (None: dropped) and the setting as given."""
     for ref in dict.fromkeys(settings.drop):
-        yield None, ref, f"drop_columns={ref}"
+        yield None, ref, f"drop_columns={short(str(ref))}"
     for role, setting in SETTINGS.items():
         ref = getattr(settings, role)
         if ref is not None:
-            yield role, ref, f"{setting}={ref}"
-    if settings.csv_weights:
-        yield "weight", CSV_WEIGHTS_POSITION, "csv_weights=1"
+            yield role, ref, f"{setting}={short(str(ref))}"
+
+
+def _after_label(
+    roles: list[tuple[Role, int]], left: list[int], names: tuple[str, ...] | None, source: str
+) -> int:
+    """Take the column of `csv_weights` out of those that are left, and return its position.
+
+    It stands right after the label (SageMaker's documentation of XGBoost), of the columns that are left: some
+    may have been dropped before the label or after it.
+    """
+    label = dict(roles)["label"]
+    after = [position for position in left if position > label]
+    if not after:
+        raise UserError(
+            f"csv_weights=1 takes the column right after the label for the weights, and the label, "
+            f"{shown(label, names)} of {source}, is the last: name the column in weight_column instead."
+        )
+    left.remove(after[0])
+    return after[0]
 
 
 def _find(setting: str, ref: ColumnRef, names: tuple[str, ...] | None, width: int, source: str) -> int:
@@ -202,6 +272,9 @@ def _find(setting: str, ref: ColumnRef, names: tuple[str, ...] | None, width: in
     if isinstance(ref, int):
         if -width <= ref < width:
             return ref % width
+        # A header may hold numbers as names, as the years of a table are: what is no index is such a name.
+        if names is not None and str(ref) in names:
+            return names.index(str(ref))
         raise UserError(
             f"{setting}: {source} has {_columns(width)}, so an index is one of {-width} to {width - 1}."
         )
@@ -213,7 +286,7 @@ def _find(setting: str, ref: ColumnRef, names: tuple[str, ...] | None, width: in
     if ref in names:
         return names.index(ref)
     nearest = get_close_matches(ref, names, 1, 0.0)[0]
-    raise UserError(f"{setting}: {source} has no column of this name; the nearest is {nearest!r}.")
+    raise UserError(f"{setting}: {source} has no column of this name; the nearest is {short(nearest)!r}.")
 
 
 def _columns(width: int) -> str:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from smxgb.errors import UserError
 from smxgb.progress import log
 from smxgb.readers.ahead import begun, in_order
-from smxgb.readers.columns import aligned, assigned, chosen, schema_of, unweighted
+from smxgb.readers.columns import aligned, assigned, chosen, label_index, schema_of, unweighted
 from smxgb.readers.csv_blocks import Block, block_size, line_end, read_blocks, read_part
 from smxgb.readers.csv_cells import Cells
-from smxgb.readers.csv_dialect import Head, check_text, find_delimiter, read_head
+from smxgb.readers.csv_dialect import Head, check_blanks, check_text, find_delimiter, read_head, shown_cells
 from smxgb.readers.rows import merged, shown_columns, told
 from smxgb.readers.streams import open_streams
 
@@ -50,6 +50,7 @@ class CsvReader:
         self._settings = settings
         self._threads = threads
         self._like = like
+        self._told = False
         self._begun: Iterator[Stream] | None = None
 
     def schema(self) -> Schema:
@@ -80,7 +81,9 @@ class CsvReader:
                 continue
             check_text(first.data, source)
             delimiter = find_delimiter(first.data) if chosen == "auto" else chosen
-            head = read_head(first.data, delimiter, self._settings.header, source)
+            check_blanks(first.data, delimiter, source)
+            others = self._like.layout if self._like else None
+            head = self._head(first.data, delimiter, source, others, "train")
             if head is None:
                 continue
             layout = self._first_layout(head, source)
@@ -91,6 +94,27 @@ class CsvReader:
             self._begun = begun(stream, streams)
             return _Start(delimiter, source, layout, head.start, (len(rows) + 1) / lines)
         raise UserError(f"channel {self._channel.name}: none of its files holds a record.")
+
+    def _head(
+        self, data: bytes, delimiter: str, source: str, others: Layout | None, first: str
+    ) -> Head | None:
+        """Return the head of a file; `others` is the layout of the files before it, as those of `first`.
+
+        Where they have no header, this one has none either: what looks like it may be a row with a bad value.
+        """
+        header = self._settings.header
+        head = read_head(data, delimiter, header, source, label=label_index(self._settings))
+        if head is None or others is None or header != "auto":
+            return head
+        if head.names and others.columns is None:
+            raise UserError(
+                f"{source}: its first record ({shown_cells(head.names)}) looks like a header, and "
+                f"{first} has none: mend the record, or write a header into every file or into none."
+            )
+        if head.names is None and others.columns is not None and not self._told:
+            self._told = True
+            log(f"{source} has no header: its columns are taken in the order of {first}'s.")
+        return head
 
     def _first_layout(self, head: Head, source: str) -> Layout:
         if self._like is None or self._like.layout is None:
@@ -128,7 +152,7 @@ class CsvReader:
             if first is None:
                 continue
             check_text(first.data, source)
-            head = read_head(first.data, start.delimiter, self._settings.header, source)
+            head = self._head(first.data, start.delimiter, source, start.layout, start.source)
             if head is None:
                 continue
             layout = aligned(start.layout, head.names, head.width, source, start.source)

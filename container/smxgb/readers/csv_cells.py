@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from smxgb.readers.categories import CATEGORY, trimmed
 from smxgb.readers.columns import shown
 from smxgb.readers.csv_blocks import Block, line_end, lines_before, open_quote
 from smxgb.readers.csv_dialect import MISSING, numbered_records
-from smxgb.readers.rows import Fault, Part, clean
+from smxgb.readers.rows import Fault, Part, clean, whole_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,19 +70,33 @@ class Cells:
         """Return the block's rows. Raises UserError with all mistakes in the block."""
         if block.data.isspace():
             return Part(pa.RecordBatch.from_pylist([], self._schema), 0, Counter())
-        size = len(block.data) + 1
         try:
-            table = csv.read_csv(
-                pa.BufferReader(block.data),
-                csv.ReadOptions(use_threads=False, block_size=size, column_names=self._names),
-                self._parse_options,
-                self._convert_options,
-            )
+            data = self._parsed(block)
         except pa.ArrowInvalid:
             return self._with_care(block)
-        data = self._trimmed(table.combine_chunks().to_batches()[0])
+        data = self._trimmed(data)
         part, faults = clean(data, self._roles, self.settings)
         return self._with_care(block) if faults else part
+
+    def _parsed(self, block: Block) -> pa.RecordBatch:
+        try:
+            return self._parsed_as(block, self._convert_options)
+        except pa.ArrowInvalid:
+            if "group" not in self._roles:
+                raise
+        # The groups may be whole numbers that are written as 1.0.
+        data = self._parsed_as(block, self._convert_options_of_float_groups)
+        group = self._roles.index("group")
+        return data.set_column(group, self._schema.field(group), whole_numbers(data.column(group)))
+
+    def _parsed_as(self, block: Block, options: csv.ConvertOptions) -> pa.RecordBatch:
+        table = csv.read_csv(
+            pa.BufferReader(block.data),
+            csv.ReadOptions(use_threads=False, block_size=len(block.data) + 1, column_names=self._names),
+            self._parse_options,
+            options,
+        )
+        return table.combine_chunks().to_batches()[0]
 
     @cached_property
     def _fields(self) -> list[tuple[int, pa.DataType]]:
@@ -123,8 +138,16 @@ class Cells:
 
     @cached_property
     def _convert_options(self) -> csv.ConvertOptions:
+        return self._options(self._schema)
+
+    @cached_property
+    def _convert_options_of_float_groups(self) -> csv.ConvertOptions:
+        group = self._roles.index("group")
+        return self._options(self._schema.set(group, pa.field(str(group), pa.float64())))
+
+    def _options(self, schema: pa.Schema) -> csv.ConvertOptions:
         return csv.ConvertOptions(
-            column_types=self._schema,
+            column_types=schema,
             include_columns=self._schema.names,
             null_values=PADDED_NULLS if len(self._fields) < WIDE else PLAIN_NULLS,
             strings_can_be_null=True,
@@ -211,21 +234,27 @@ def _words(cells: list[str]) -> tuple[pa.Array, list[int]]:
 def _numbers(cells: list[str], data_type: pa.DataType) -> tuple[pa.Array, list[int]]:
     """Return cells as numbers, and the indices of those that are none (null in the array)."""
     values = [None if cell in MISSING else cell for cell in cells]
-    try:
-        return pa.array(values, pa.string()).cast(data_type), []
-    except pa.ArrowInvalid:
-        bad = [index for index, value in enumerate(values) if not _castable(value, data_type)]
-        for index in bad:
-            values[index] = None
-        return pa.array(values, pa.string()).cast(data_type), bad
+    with suppress(pa.ArrowInvalid):
+        return _cast(values, data_type), []
+    bad = [index for index, value in enumerate(values) if not _castable(value, data_type)]
+    for index in bad:
+        values[index] = None
+    return _cast(values, data_type), bad
 
 
 def _castable(value: str | None, data_type: pa.DataType) -> bool:
     try:
-        pa.scalar(value, pa.string()).cast(data_type)
+        _cast([value], data_type)
     except pa.ArrowInvalid:
         return False
     return True
+
+
+def _cast(values: list[str | None], data_type: pa.DataType) -> pa.Array:
+    texts = pa.array(values, pa.string())
+    with suppress(pa.ArrowInvalid):
+        return texts.cast(data_type)
+    return whole_numbers(texts.cast(pa.float64())) if data_type == pa.int64() else texts.cast(data_type)
 
 
 def _shortened(cell: str) -> str:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Literal
 
 from smxgb.errors import UserError
 from smxgb.progress import log
+from smxgb.readers.columns import short
 from smxgb.readers.csv_blocks import LONGEST_RECORD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 MISSING = frozenset({"", "NA", "NaN", "nan", "null", "NULL", "None", "N/A", "n/a"})
 """Cells that hold no value; spaces around don't count."""
@@ -22,11 +23,18 @@ MISSING = frozenset({"", "NA", "NaN", "nan", "null", "NULL", "None", "N/A", "n/a
 SAMPLE = 50
 """Records that are looked at to find the delimiter."""
 
+SHOWN_CELLS = 5
+"""Cells of a record that a message shows."""
+
 COUNTED_WIDTH = 3
 """From this width on, a first record 0, 1, 2, ... is suspected to be pandas' header of a plain array."""
 
 BOM = b"\xef\xbb\xbf"
 NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
+WHOLE = re.compile(r"\d+", re.ASCII)
+NAN = re.compile(r"[+-]?nan(\(\w*\))?", re.ASCII | re.IGNORECASE)
+"""How C, NumPy and others write a value that is no number; Arrow reads them all."""
+
 LIBSVM = re.compile(r"\S+([ \t]+\d+:\S+)+\s*")
 FOREIGN = {
     b"PAR1": "is a Parquet file: give its channel the content type application/x-parquet",
@@ -35,6 +43,9 @@ FOREIGN = {
     b"\xfe\xff": "is written in UTF-16: write it in UTF-8",
 }
 """First bytes of files that are no CSV."""
+
+MARKUP = {"JSON": re.compile(r'\s*(\{|\[\s*($|[\[{"\d.-]))'), "HTML or XML": re.compile(r"\s*<[!?\w]")}
+"""How the text of files begins that are no CSV."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +69,9 @@ def check_text(data: bytes, source: str) -> None:
     if b"\0" in data[:4096]:
         raise UserError(f"{source} is not CSV: it holds bytes that are no text.")
     line = data.removeprefix(BOM).lstrip(b"\r\n")[:1000].split(b"\n", 1)[0].decode(errors="replace")
+    for name, form in MARKUP.items():
+        if form.match(line):
+            raise UserError(f"{source} is {name}, not CSV: write its rows as CSV or Parquet.")
     if LIBSVM.fullmatch(line):
         raise UserError(
             f"{source} is libsvm, not CSV (its first line is {line[:40]!r}): give its channel the content "
@@ -87,19 +101,42 @@ def find_delimiter(data: bytes) -> str:
     return ","
 
 
+def check_blanks(data: bytes, delimiter: str, source: str) -> None:
+    """Raise UserError if the values are set apart by several blanks, which make empty values between them.
+
+    One record may lack a value between two blanks; where all of them do, columns were aligned.
+    """
+    rows = _first_records(data, " ", SAMPLE)
+    aligned = delimiter == " " or (delimiter == "," and not any("," in cell for row in rows for cell in row))
+    if aligned and rows and all("" in row and len(row) > row.count("") + 1 for row in rows):
+        raise UserError(
+            f"{source}: its records hold several blanks in a row, or one at an end, which make "
+            "empty values: write "
+            "one blank, a tab or a comma between two values."
+        )
+
+
 def read_head(
-    data: bytes, delimiter: str, header: Literal["auto", "true", "false"], source: str
+    data: bytes,
+    delimiter: str,
+    header: Literal["auto", "true", "false"],
+    source: str,
+    *,
+    label: int | None = None,
 ) -> Head | None:
     """Return the head of the file that begins with `data`, or None if it has no record.
 
-    Raises UserError for names that are not UTF-8.
+    `label` is the label's index, if it is known without names. Raises UserError for names that are not UTF-8,
+    and for a header that was asked for where there are numbers.
     """
     rows = _first_records(data, delimiter, 2)
     if not rows:
         return None
     body = data.removeprefix(BOM).lstrip(b"\r\n")
     start = len(data) - len(body)
-    if header == "false" or (header == "auto" and not is_header(rows)):
+    if header == "true":
+        _check_names_asked_for(rows[0], source)
+    if header == "false" or (header == "auto" and not is_header(rows, label)):
         if header == "auto":
             _warn_of_counted_names(rows[0], source)
         return Head(None, len(rows[0]), start)
@@ -115,13 +152,18 @@ def read_head(
     return Head(names, len(names), start + length, not rows[0][0].strip())
 
 
-def is_header(rows: list[list[str]]) -> bool:
-    """Tell whether the first of a file's first records is a header.
+def is_header(rows: list[list[str]], label: int | None = None) -> bool:
+    """Tell whether the first of a file's first records is a header; `label` is the label's index, if known.
 
     It is one if some column has text there and a number in the second record, or, without a second record, if
-    it has text and no number.
+    it has text and no number. A record with a number as its label, or with numbers that are no names, is
+    a row with a bad value: it must not pass for a header, and be lost.
     """
     first = [kind(cell) for cell in rows[0]]
+    if label is not None and -len(first) <= label < len(first) and first[label] == "number":
+        return False
+    if not _may_be_names(rows[0]):
+        return False
     if len(rows) == 1:
         return "text" in first and "number" not in first
     return any(name == "text" and kind(cell) == "number" for name, cell in zip(first, rows[1], strict=False))
@@ -130,7 +172,7 @@ def is_header(rows: list[list[str]]) -> bool:
 def kind(cell: str) -> Literal["missing", "number", "text"]:
     """Tell what a cell holds."""
     cell = cell.strip()
-    if cell in MISSING:
+    if cell in MISSING or NAN.fullmatch(cell):
         return "missing"
     return "number" if NUMBER.fullmatch(cell) else "text"
 
@@ -156,6 +198,32 @@ def _first_record_bytes(body: bytes, delimiter: str) -> int:
     lines = io.StringIO(text, newline="")
     next(csv.reader(lines, delimiter=delimiter))
     return len(text[: lines.tell()].encode(errors="surrogateescape"))
+
+
+def _may_be_names(row: list[str]) -> bool:
+    """Tell whether numbers among the cells could be names, as the years of a table are: whole, each once."""
+    numbers = [cell.strip() for cell in row if kind(cell) == "number"]
+    texts = [cell for cell in row if kind(cell) == "text"]
+    worded = all(any(letter.isalpha() for letter in text) for text in texts)
+    whole = all(WHOLE.fullmatch(number) for number in numbers)
+    return not numbers or (worded and whole and len(set(numbers)) == len(numbers))
+
+
+def shown_cells(row: Sequence[str]) -> str:
+    """Return the first cells of a record as messages show them."""
+    cells = [short(cell.strip()) for cell in row[:SHOWN_CELLS]]
+    return ", ".join([*cells, "..."] if len(row) > SHOWN_CELLS else cells)
+
+
+def _check_names_asked_for(row: list[str], source: str) -> None:
+    if any(kind(cell) != "number" for cell in row):
+        return
+    if not _may_be_names(row):
+        raise UserError(
+            f"{source}: csv_header=true, but its first record ({shown_cells(row)}) holds numbers, no names: "
+            "leave out csv_header, or write the names."
+        )
+    log(f"{source}: its first record ({shown_cells(row)}) is taken for names, as csv_header=true says.")
 
 
 def _warn_of_counted_names(row: list[str], source: str) -> None:

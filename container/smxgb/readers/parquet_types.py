@@ -11,6 +11,7 @@ import pyarrow as pa
 from smxgb.errors import UserError
 from smxgb.readers.categories import CATEGORY, as_categories
 from smxgb.readers.columns import shown
+from smxgb.readers.rows import whole_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,6 +72,8 @@ def converted(column: pa.Array, data_type: pa.DataType, source: str, shown_colum
                 "Write "
                 "them as whole numbers or words, or take the column out of categorical_columns."
             ) from None
+    if pa.types.is_integer(data_type) and pa.types.is_floating(column.type):
+        return whole_numbers(column)
     return column if column.type == data_type else column.cast(data_type, safe=False)
 
 
@@ -99,11 +102,15 @@ def _complaints(names: tuple[str, ...], types: tuple[pa.DataType, ...], layout: 
             f"for all dictionaries), or leave them out with drop_columns={dropped}."
         )
     group = dict(layout.roles).get("group")
-    if group is not None and group not in bad and not pa.types.is_integer(types[group]):
+    if group is not None and group not in bad and not _numbers_groups(types[group]):
         texts.append(
             f"the group, {shown(group, names)}, is of type {types[group]}: number the groups with integers."
         )
     return texts
+
+
+def _numbers_groups(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(data_type) or pa.types.is_floating(data_type))
 
 
 def _is_read(data_type: pa.DataType, categorical: bool) -> bool:  # noqa: FBT001 - both are what is asked

@@ -35,7 +35,7 @@ RULES: dict[Role, tuple[str, str]] = {
     ),
     "weight": ("is not a weight: a finite number, 0 or more, is needed", "Mend these rows."),
     "group": ("is not a group: an integer is needed", "Number the groups."),
-    "lower": ("is not a lower bound: a number or -inf is needed", "Mend these rows."),
+    "lower": ("is not a lower bound: a number, 0 or more, or -inf is needed", "Mend these rows."),
     "upper": (
         "is not an upper bound: a number above 0 and not below the lower bound, or inf, is needed",
         "Mend these rows.",
@@ -138,6 +138,15 @@ def clean(
     return part, tuple(fault for fault in faults if len(fault.rows))
 
 
+def whole_numbers(column: pa.Array) -> pa.Array:
+    """Return a floating column as 64-bit integers, null where it holds a fraction or what rounds as a float.
+
+    pandas makes floats of a column of integers in which one was missing, or which it joined.
+    """
+    exact = pc.and_(pc.equal(pc.floor(column), column), pc.less(pc.abs(column), 2.0**53))
+    return pc.if_else(exact, column, None).cast(pa.int64())
+
+
 def told(parts: Iterable[Part], channel: Channel, columns: Sequence[str]) -> Iterator[Part]:
     """Yield `parts`; at the end, log the infinite values that became missing, by column.
 
@@ -199,7 +208,8 @@ def _invalid(role: Role, column: pa.Array, lower: pa.Array | None) -> Mask:
         return mask
     values = column.to_numpy(zero_copy_only=False)
     if role == "lower":
-        mask = np.isnan(values) | np.isposinf(values)
+        # Bounds are times: XGBoost takes their logarithm, and any number below 0 for no bound.
+        mask = np.isnan(values) | np.isposinf(values) | ((values < 0) & np.isfinite(values))
     elif role == "upper":
         mask = ~(values > 0)
         if lower is not None:

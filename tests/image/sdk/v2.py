@@ -8,9 +8,9 @@ import json
 import sys
 from pathlib import Path
 
-from sagemaker.estimator import Estimator  # type: ignore[import-not-found]
-from sagemaker.inputs import TrainingInput  # type: ignore[import-not-found]
-from sagemaker.local import LocalSession  # type: ignore[import-not-found]
+from sagemaker.estimator import Estimator
+from sagemaker.inputs import TrainingInput
+from sagemaker.local import LocalSession
 
 job = json.loads(Path(sys.argv[1]).read_text())
 session = LocalSession()

@@ -8,9 +8,9 @@ import json
 import sys
 from pathlib import Path
 
-from sagemaker.train import ModelTrainer  # type: ignore[import-not-found]
-from sagemaker.train.configs import Compute, InputData  # type: ignore[import-not-found]
-from sagemaker.train.model_trainer import Mode  # type: ignore[import-not-found]
+from sagemaker.train import ModelTrainer
+from sagemaker.train.configs import Compute, InputData
+from sagemaker.train.model_trainer import Mode
 
 job = json.loads(Path(sys.argv[1]).read_text())
 trainer = ModelTrainer(

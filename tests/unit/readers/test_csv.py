@@ -113,10 +113,123 @@ def test_a_header_may_span_lines(csv: Data) -> None:
         ("1,2\n", False),
         ("NA,2\n1,3\n", False),
         ("1,a\n2,b\n", False),
+        ("1,?,3.5\n0,2,4\n1,3,2\n", False),
+        ("?,1.5,3\n0,2,4\n", False),
+        ("?,2,3\n0,2,4\n", False),
+        ("y,2,2\n0,2,4\n", False),
+        ("1,NAN,3\n-nan,2,4\n", False),
+        ("y,2019,2020\n0,2,4\n", True),
+        ("y,0,1\n0,2,4\n", True),
     ],
 )
 def test_a_header_is_text_above_numbers(csv: Data, text: str, *, header: bool) -> None:
     assert csv.schema(text).invented is not header
+
+
+@pytest.mark.parametrize(
+    ("settings", "header"),
+    [
+        ({}, True),
+        ({"label": 1}, False),
+        ({"label": -2}, False),
+        ({"drop": (0,)}, False),
+        ({"label": 0}, True),
+    ],
+)
+def test_a_record_with_a_number_as_its_label_is_no_header(
+    csv: Data, settings: dict[str, Any], *, header: bool
+) -> None:
+    assert csv.schema("a,7,b\n1,2,3\n", **settings).invented is not header
+
+
+def test_a_bad_first_row_of_a_later_file_is_not_lost_as_a_header(csv: Data) -> None:
+    rows = "1,2,3\n0,5,6\n"
+    for bad in ("1.5,oops,4\n", "1,?,4\n1,2,3\n"):
+        assert "line 1, column 1: '" in csv.refused({"a.csv": rows, "b.csv": bad})[0]
+    assert csv.refused({"a.csv": rows, "b.csv": "y,a,b\n1,2,3\n"}) == (
+        (
+            "train/b.csv: its first record (y, a, b) looks like a header, and train/a.csv has none: mend the "
+            "record, or write a header into every file or into none."
+        ),
+    )
+    like = csv.schema(rows)
+    mistakes = csv.refused({"v.csv": "oops,a,b\n1,2,3\n"}, like=like, name="validation")
+    assert mistakes[0].startswith(
+        "validation/v.csv: its first record (oops, a, b) looks like a header, and train"
+    )
+
+
+def test_files_of_a_later_channel_stand_by_their_names_beside_one_that_has_none(
+    csv: Data, capsys: pytest.CaptureFixture[str]
+) -> None:
+    like = csv.schema("y,a,b\n1,2,3\n")
+    files = {"1.csv": "4,5,6\n", "2.csv": "b,a,y\n9,8,7\n", "3.csv": "1,1,1\n"}
+    read = csv.read(files, like=like, name="validation")
+    assert_frame_equal(read, table({"a": [5, 8, 1], "b": [6, 9, 1], "<label>": [4, 7, 1]}))
+    said = capsys.readouterr().out
+    assert said.count("validation/1.csv has no header: its columns are taken in the order of train's.") == 1
+    assert "3.csv has no header" not in said
+
+
+def test_a_header_that_was_asked_for_holds_no_measurements(
+    csv: Data, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert csv.refused("1,0.5,3\n0,2,4\n", header="true") == (
+        (
+            "train/a.csv: csv_header=true, but its first record (1, 0.5, 3) holds numbers, no names: "
+            "leave out csv_header, or write the names."
+        ),
+    )
+    assert csv.schema("1,5,3\n0,2,4\n", header="true").names == ("5", "3")
+    assert (
+        "its first record (1, 5, 3) is taken for names, as csv_header=true says." in capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["1  2  3\n0  5  6\n", " 1 2 3\n 0 5 6\n", "1 2 3 \n0 5 6 \n", "1   2\n10  3\n"]
+)
+@pytest.mark.parametrize("delimiter", ["auto", " "])
+def test_several_blanks_between_values_make_no_empty_features(csv: Data, text: str, delimiter: str) -> None:
+    assert csv.refused(text, delimiter=delimiter)[0].startswith(
+        "train/a.csv: its records hold several blanks in a row, or one at an end, which make empty values"
+    )
+
+
+def test_one_value_between_blanks_may_be_missing(csv: Data) -> None:
+    assert csv.read("1  3\n0 5 6\n", delimiter=" ")["f0"].isna().tolist() == [True, False]
+
+
+def test_a_number_that_is_no_index_names_its_column(csv: Data) -> None:
+    text = "x,y,2020\n5,2,1\n6,3,0\n"
+    assert csv.read(text, label=2020)["<label>"].tolist() == [1, 0]
+    assert csv.read(text, label=1)["<label>"].tolist() == [2, 3]
+    assert csv.refused(text, label=2021)[0].startswith(
+        "label_column=2021: train/a.csv has 3 columns, so an index"
+    )
+
+
+def test_long_names_are_cut_in_messages(csv: Data) -> None:
+    long = "n" * 3000
+    assert len(csv.refused(f"y,{long}\n1,x\n0,2\n")[0]) < 300
+    assert len(csv.refused(f"y,{long},{long}\n1,2,3\n")[0]) < 200
+    assert len(csv.refused(f"y,{long}\n1,2\n", label=long[:-1])[0]) < 300
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('{"a": 1, "b": 2}\n', "JSON"),
+        ('[{"a": 1, "b": 2},\n', "JSON"),
+        ("[\n  [1, 2],\n", "JSON"),
+        ("[[1, 2],\n", "JSON"),
+        ("<html>\n", "HTML or XML"),
+        ("<?xml version='1.0'?>\n", "HTML or XML"),
+    ],
+)
+def test_json_and_html_are_told_from_csv(csv: Data, text: str, name: str) -> None:
+    assert csv.refused(text) == (f"train/a.csv is {name}, not CSV: write its rows as CSV or Parquet.",)
+    assert csv.schema("[y],[a]\n1,2\n").names == ("[a]",)
 
 
 def test_each_file_decides_for_itself_whether_it_has_a_header(csv: Data) -> None:
@@ -189,6 +302,33 @@ def test_csv_weights_take_the_second_column(csv: Data) -> None:
     assert_frame_equal(
         csv.read("1,9,2\n0,8,3\n", csv_weights=True),
         table({"f0": [2, 3], "<label>": [1, 0], "<weight>": [9, 8]}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "weight"),
+    [
+        ({"drop": ("id",)}, "w"),
+        ({"drop": (0, 2)}, "a"),
+        ({"label": "id"}, "y"),
+        ({"label": "w", "drop": ("a",)}, "b"),
+        ({"group": "w", "drop": ("id",)}, "a"),
+    ],
+)
+def test_csv_weights_are_the_column_after_the_label_of_those_that_are_left(
+    csv: Data, settings: dict[str, Any], weight: str
+) -> None:
+    columns = {"id": 1, "y": 2, "w": 3, "a": 4, "b": 5}
+    text = ",".join(columns) + "\n" + ",".join(map(str, columns.values())) + "\n"
+    assert csv.read(text, csv_weights=True, **settings)["<weight>"].tolist() == [columns[weight]]
+
+
+def test_csv_weights_need_a_column_after_the_label(csv: Data) -> None:
+    assert csv.refused("a,w,y\n1,2,3\n", csv_weights=True, label=-1) == (
+        (
+            "csv_weights=1 takes the column right after the label for the weights, and the label, column 2 "
+            "('y') of train/a.csv, is the last: name the column in weight_column instead."
+        ),
     )
 
 
@@ -496,3 +636,52 @@ def test_a_plain_file_reads_as_pandas_reads_it(csv: Data) -> None:
     expected = pd.read_csv(io.StringIO(text), header=None).astype(np.float32)
     read = csv.read(text)
     assert np.array_equal(read.iloc[:, :-1], expected.iloc[:, 1:])
+
+
+def test_groups_may_be_whole_floats(csv: Data) -> None:
+    read = csv.read("1,0.0,5\n0,0.0,6\n1,1e1,7\n", group=1)
+    assert read["<group>"].tolist() == [0, 0, 10]
+    exact = csv.read("1,9007199254740993,5\n0,9007199254740992,6\n", group=1)
+    assert exact["<group>"].tolist() == [9007199254740993, 9007199254740992]
+    for bad in ("1.5", "NA", "9007199254740993.0", "inf", "x"):
+        mistakes = csv.refused(f"1,0.0,5\n0,{bad},6\n", group=1)
+        assert mistakes == (
+            (
+                f"train/a.csv, line 2, column 1: '{bad}' is not a group: an integer is needed. Number the "
+                "groups."
+            ),
+        )
+
+
+def test_bounds_are_not_negative(csv: Data) -> None:
+    assert csv.refused("0,2,3\n-1,2,3\n", lower=0, upper=1)[0].startswith(
+        "train/a.csv, line 2, column 0: '-1' is not a lower bound: a number, 0 or more, or -inf is needed."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "line"),
+    [
+        (
+            "age,income,churn\n1,2,0\n",
+            {},
+            "Label: 'age' (column 0, the first one). Features: income, churn (2).",
+        ),
+        (
+            "1,2,0,5\n",
+            {"label": -2, "weight": 0},
+            "Label: column 2. Weights: column 0. Features: 2.",
+        ),
+        (
+            "1,2,0,5\n",
+            {"csv_weights": True},
+            "Label: column 0, the first one. Weights: column 1. Features: 2.",
+        ),
+    ],
+)
+def test_the_log_says_which_column_is_the_label(
+    csv: Data, capsys: pytest.CaptureFixture[str], text: str, settings: dict[str, Any], line: str
+) -> None:
+    csv.schema(text, **settings)
+    said = capsys.readouterr().out
+    assert f"\n{line}\n" in f"\n{said}", said

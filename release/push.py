@@ -1,0 +1,274 @@
+"""Push a built image to Amazon ECR: the work behind scripts/push.
+
+A version is pushed once: its tags are `<version>-<variant>-<commit>` and `<version>-<variant>`. The second
+comes last, so that it stands for a push that is complete.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import os
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    PartialCredentialsError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DOCKER = os.environ.get("DOCKER", "docker")
+ECR_HOST = re.compile(r"\d{12}\.dkr\.ecr(?:-fips)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
+FORBIDDEN, NOT_FOUND = 403, 404
+DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
+EXPIRED = {"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "UnrecognizedClientException"}
+MANIFESTS = (
+    "application/vnd.docker.distribution.manifest.v2+json",
+    "application/vnd.oci.image.manifest.v1+json",
+)
+
+
+class PushError(Exception):
+    """What keeps the image from being pushed, in one sentence with the cure."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """A built image, as its labels describe it."""
+
+    name: str
+    variant: str
+    version: str
+    commit: str
+
+    @property
+    def tag(self) -> str:
+        """The tag that stands for the version."""
+        return f"{self.version}-{self.variant}"
+
+    @property
+    def exact_tag(self) -> str:
+        """The tag that names the commit too."""
+        return f"{self.tag}-{self.commit[:12]}"
+
+
+@dataclass(frozen=True)
+class Registry:
+    """A registry's host, with what it takes to log in."""
+
+    host: str
+    user: str
+    password: str
+
+
+def built_image(name: str) -> Image:
+    """Return what Docker says of the image.
+
+    Raises:
+        PushError: If Docker does not answer, or the image is missing, foreign, or of no commit.
+    """
+    if _docker("version").returncode:
+        raise PushError(
+            f"Docker does not answer: `{DOCKER} version` says why. Start it, or name a client in DOCKER."
+        )
+    found = _docker("image", "inspect", "--format", "{{json .Config.Labels}}", name)
+    if found.returncode:
+        raise PushError(f"there is no image {name}: build it with scripts/build --tag {name}.")
+    labels = json.loads(found.stdout) or {}
+    if "smxgb.variant" not in labels:
+        raise PushError(f"{name} was not built by scripts/build: it lacks the labels of this project.")
+    image = Image(
+        name,
+        labels["smxgb.variant"],
+        labels["org.opencontainers.image.version"],
+        labels["org.opencontainers.image.revision"],
+    )
+    if not re.fullmatch(r"[0-9a-f]{7,64}", image.commit):
+        raise PushError(
+            f"{name} was built from files that no commit holds ({image.commit}), so nobody could build it "
+            "again: commit the changes, build, and push."
+        )
+    return image
+
+
+def aws_session() -> boto3.Session:
+    """Return a session of the ordinary AWS configuration: environment, profile, or the machine's role.
+
+    Raises:
+        PushError: If the configuration cannot be used, or names no region.
+    """
+    try:
+        session = boto3.Session()
+    except BotoCoreError as error:
+        raise PushError(f"the AWS configuration cannot be used: {error}.") from None
+    if not session.region_name:
+        raise PushError(
+            "no AWS region is configured: set AWS_DEFAULT_REGION, such as AWS_DEFAULT_REGION=eu-west-1."
+        )
+    return session
+
+
+def open_registry(session: boto3.Session, repository: str, host: str | None) -> Registry:
+    """Return the registry to push to, with the repository in it; `host` stands in for the account's own.
+
+    Raises:
+        PushError: If AWS refuses, or cannot be asked.
+    """
+    region = session.region_name
+    if host and (match := ECR_HOST.fullmatch(host)) and match[1] != region:
+        raise PushError(
+            f"the registry {host} is in {match[1]} and the AWS configuration says {region}: set "
+            f"AWS_DEFAULT_REGION={match[1]}, or push to another registry."
+        )
+    with _explained("sts:GetCallerIdentity", region):
+        account = session.client("sts").get_caller_identity()["Account"]
+    ecr = session.client("ecr")
+    with _explained("ecr:DescribeRepositories", region):
+        made = not _exists(ecr, repository)
+    if made:
+        with _explained("ecr:CreateRepository", region):
+            ecr.create_repository(
+                repositoryName=repository,
+                imageTagMutability="IMMUTABLE",
+                imageScanningConfiguration={"scanOnPush": True},
+            )
+        print(f"Created the repository {repository} in account {account}, {region}.")
+    with _explained("ecr:GetAuthorizationToken", region):
+        (entry,) = ecr.get_authorization_token()["authorizationData"]
+    user, _, password = base64.b64decode(entry["authorizationToken"]).decode().partition(":")
+    return Registry(host or entry["proxyEndpoint"].removeprefix("https://"), user, password)
+
+
+def _exists(ecr: Any, repository: str) -> bool:
+    try:
+        ecr.describe_repositories(repositoryNames=[repository])
+    except ecr.exceptions.RepositoryNotFoundException:
+        return False
+    return True
+
+
+def has_tag(registry: Registry, repository: str, tag: str) -> bool:
+    """Return whether the registry holds the tag, by the distribution specification's manifest request.
+
+    Raises:
+        PushError: If the registry does not answer, or not with yes or no.
+    """
+    scheme = "http" if registry.host.partition(":")[0] in {"localhost", "127.0.0.1"} else "https"
+    url = f"{scheme}://{registry.host}/v2/{repository}/manifests/{tag}"
+    secret = base64.b64encode(f"{registry.user}:{registry.password}".encode()).decode()
+    headers = {"Authorization": f"Basic {secret}", "Accept": ", ".join(MANIFESTS)}
+    request = urllib.request.Request(url, headers=headers, method="HEAD")  # noqa: S310 - http(s) as made above
+    try:
+        with urllib.request.urlopen(request, timeout=60):  # noqa: S310 - as above
+            return True
+    except urllib.error.HTTPError as error:
+        if error.code == NOT_FOUND:
+            return False
+        raise PushError(
+            f"the registry {registry.host} answers {error.code} {error.reason} when asked for "
+            f"{repository}:{tag}: the permission ecr:BatchGetImage may be missing."
+        ) from None
+    except OSError as error:
+        raise PushError(
+            f"the registry {registry.host} cannot be reached ({error}): check --registry, the region and "
+            "the network."
+        ) from None
+
+
+def push(image: Image, registry: Registry, repository: str) -> str:
+    """Push the image under both tags; return its digest.
+
+    Raises:
+        PushError: If the version is there already, or Docker fails.
+    """
+    place = f"{registry.host}/{repository}"
+    if has_tag(registry, repository, image.tag):
+        raise PushError(
+            f"{place}:{image.tag} is there already, and a version never changes: raise __version__ in "
+            "container/smxgb/__init__.py, commit, build, and push."
+        )
+    login = _docker(
+        "login", "--username", registry.user, "--password-stdin", registry.host, stdin=registry.password
+    )
+    if login.returncode:
+        raise PushError(f"Docker could not log in to {registry.host}: {login.stderr.strip()}")
+    for tag in (image.exact_tag, image.tag):
+        if tag == image.exact_tag and has_tag(registry, repository, tag):
+            continue  # an earlier push ended between the two tags
+        _docker("tag", image.name, f"{place}:{tag}")
+        print(f"Pushing {place}:{tag} ...", flush=True)
+        if subprocess.run([DOCKER, "push", f"{place}:{tag}"], check=False).returncode:
+            raise PushError(
+                f"Docker could not push {place}:{tag}; its own message stands above. Pushing needs the "
+                "permissions that README.md lists."
+            )
+    digests = _docker("image", "inspect", "--format", '{{join .RepoDigests "\\n"}}', f"{place}:{image.tag}")
+    (digest,) = (line.split("@")[1] for line in digests.stdout.split() if line.startswith(f"{place}@"))
+    return digest
+
+
+@contextmanager
+def _explained(action: str, region: str | None) -> Iterator[None]:
+    """Turn what AWS's client raises into a sentence; `action` is the permission that the call needs."""
+    try:
+        yield
+    except (NoCredentialsError, PartialCredentialsError):
+        raise PushError(
+            "there are no AWS credentials: run `aws configure` or `aws sso login`, or set AWS_PROFILE, or "
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+        ) from None
+    except EndpointConnectionError as error:
+        raise PushError(f"AWS cannot be reached ({error}): is {region} the right region?") from None
+    except ClientError as error:
+        code, text = error.response["Error"]["Code"], error.response["Error"]["Message"]
+        if code in EXPIRED:
+            raise PushError(f"AWS does not take the credentials ({text}): renew them.") from None
+        if code in DENIED or error.response["ResponseMetadata"]["HTTPStatusCode"] == FORBIDDEN:
+            raise PushError(f"the permission {action} is missing: {text}") from None
+        raise PushError(f"{action} failed: {text} ({code}).") from None
+    except BotoCoreError as error:
+        raise PushError(f"{action} failed: {error}") from None
+
+
+def _docker(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run([DOCKER, *arguments], input=stdin, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return subprocess.CompletedProcess([DOCKER], 127, "", f"{DOCKER} was not found")
+
+
+def main() -> None:
+    """Push the image that the arguments name, and print where it is."""
+    parser = argparse.ArgumentParser(prog="scripts/push", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("image", nargs="?", default="smxgb:cpu", help="a built image (default smxgb:cpu)")
+    parser.add_argument("--repository", default="smxgb", help="made if it is not there (default smxgb)")
+    parser.add_argument(
+        "--registry", metavar="HOST", help="instead of the account's own, which the AWS configuration gives"
+    )
+    arguments = parser.parse_args()
+    try:
+        image = built_image(arguments.image)
+        registry = open_registry(aws_session(), arguments.repository, arguments.registry)
+        digest = push(image, registry, arguments.repository)
+    except PushError as error:
+        sys.exit(f"scripts/push: {error}")
+    place = f"{registry.host}/{arguments.repository}"
+    print(f"Image:  {place}:{image.tag}\nDigest: {digest}\nImage URI for jobs: {place}@{digest}")
+
+
+if __name__ == "__main__":
+    main()
