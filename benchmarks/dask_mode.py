@@ -8,12 +8,11 @@ ratio is that of the jobs less this start.
 from __future__ import annotations
 
 import argparse
-import socket
 from pathlib import Path
 from statistics import median
 
 from tables import WRITERS
-from two_hosts import NAMES, PARTS, make_host, run
+from two_hosts import NAMES, PARTS, free_ports, make_host, run
 
 FEW = 1_000
 COLUMNS = 28
@@ -32,17 +31,11 @@ def run_both(folder: Path, kind: str, rows: int, rounds: int) -> tuple[dict[str,
         "num_round": str(rounds),
         "eval_metric": "logloss",
         "nthread": "1",
-        "tracker_port": str(free_port()),
+        **free_ports(),
     }
     base = folder / f"dask-{rows}"
     dask = run([make_host(base, data, NAMES[0], NAMES[:1], settings | DASK)])
     return dask, run([make_host(base, data, name, NAMES, settings) for name in NAMES])
-
-
-def free_port() -> int:
-    """Return a port that nobody uses: the last job's is not free for a minute."""
-    with socket.create_server((NAMES[0], 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def main() -> None:

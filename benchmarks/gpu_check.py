@@ -26,6 +26,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from tables import WRITERS
+from two_hosts import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +73,8 @@ def run_job(base: Path, **settings: object) -> dict[str, object]:
         (job / "input/data").symlink_to(base / "input/data", target_is_directory=True)
         (job / "input/config").mkdir()
         forced = settings.pop("forced", False)
-        write_settings(job, usual | settings)
+        # Others may run the same on this machine.
+        write_settings(job, usual | free_ports() | settings)
         command = [str(HERE), "--supervise"] if forced else ["-m", "smxgb", "train"]
         begin = time.perf_counter()
         done = subprocess.run(

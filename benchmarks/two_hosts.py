@@ -25,7 +25,8 @@ PARTS = ("load", "matrix", "train", "total")
 
 def free_ports() -> dict[str, str]:
     """Return settings with ports that nobody uses: those of the run before are held for a minute."""
-    sockets = {name: socket.create_server((NAMES[0], 0)) for name in ("control_port", "tracker_port")}
+    names = ("control_port", "tracker_port", "scheduler_port")
+    sockets = {name: socket.create_server((NAMES[0], 0)) for name in names}
     ports = {name: str(each.getsockname()[1]) for name, each in sockets.items()}
     for each in sockets.values():
         each.close()

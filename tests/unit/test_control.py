@@ -88,6 +88,19 @@ def test_the_tracker_is_started_when_all_hosts_are_there_and_all_hear_of_it(grou
         assert group.until(index, "tracker") == {"dmlc_tracker_port": 9}
 
 
+def test_hosts_that_are_not_equal_are_named_with_what_each_has(group: Group) -> None:
+    ends = [group.ends[0], group.come(), group.come()]
+    for end, workers in zip(ends, (2, 2, 4), strict=True):
+        end.tell({"arrived": {"mode": "dask", "device": "cuda", "workers": workers}})
+    for index in range(3):
+        cause = group.cause(index)
+        assert isinstance(cause, UserError)
+        for host, workers in zip(NAMES, (2, 2, 4), strict=True):
+            assert f"{host} (mode dask, device cuda, workers {workers})" in cause.mistakes[0]
+        assert "same number of GPUs" in cause.mistakes[0]
+    assert not any("lead" in message for message in group.heard[0])
+
+
 def test_the_hosts_may_leave_when_all_are_done_and_the_leader_parts(group: Group) -> None:
     other, third = group.come(), group.come()
     arrive(*group.ends)
