@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -20,6 +21,15 @@ from tables import WRITERS
 
 NAMES = ("127.0.0.1", "127.0.0.2")
 PARTS = ("load", "matrix", "train", "total")
+
+
+def free_ports() -> dict[str, str]:
+    """Return settings with ports that nobody uses: those of the run before are held for a minute."""
+    sockets = {name: socket.create_server((NAMES[0], 0)) for name in ("control_port", "tracker_port")}
+    ports = {name: str(each.getsockname()[1]) for name, each in sockets.items()}
+    for each in sockets.values():
+        each.close()
+    return ports
 
 
 def make_host(base: Path, data: Path, name: str, names: tuple[str, ...], settings: dict[str, str]) -> Path:
@@ -75,12 +85,14 @@ def main() -> None:
         "num_round": str(options.rounds),
         "eval_metric": options.metric,
     }
-    one = [make_host(options.folder, data, NAMES[0], NAMES[:1], settings | {"nthread": "2"})]
-    two = [make_host(options.folder, data, name, NAMES, settings | {"nthread": "1"}) for name in NAMES]
-    pairs = [(run(two), run(one)) for _ in range(options.pairs)]
-    table = f"{options.kind}, {options.rows:,} x {options.columns}"
-    print(f"{table}, {options.rounds} rounds, {options.pairs} pairs:")
-    print("two hosts x one thread / one host x two threads, medians")
+    pairs = []
+    for _ in range(options.pairs):
+        single, shared = settings | {"nthread": "2"}, settings | {"nthread": "1"} | free_ports()
+        two = run([make_host(options.folder, data, name, NAMES, shared) for name in NAMES])
+        one = run([make_host(options.folder, data, NAMES[0], NAMES[:1], single)])
+        pairs.append((two, one))
+    print(f"{options.kind}, {options.rows:,} x {options.columns}, {options.rounds} rounds:")
+    print(f"two hosts x one thread / one host x two threads, medians of {options.pairs} pairs")
     for part in PARTS:
         ratios = [both[part] / alone[part] for both, alone in pairs]
         print(

@@ -122,7 +122,7 @@ def _describe(*, markdown: bool) -> int:
 
 def _work(fd: int, beat: float | None) -> None:
     """Do the work of a training job in this process."""
-    with _child(fd, beat) as link:
+    with child(fd, beat) as link:
         from smxgb.job import load_job  # noqa: PLC0415 - after the packages that are kept out
         from smxgb.trainers import train as start_training  # noqa: PLC0415
 
@@ -131,7 +131,7 @@ def _work(fd: int, beat: float | None) -> None:
 
 def _dask(arguments: argparse.Namespace) -> None:
     """Be a process of the Dask mode: the scheduler, or a worker."""
-    with _child(arguments.link, arguments.beat) as link:
+    with child(arguments.link, arguments.beat) as link:
         from smxgb.trainers import dask_cluster  # noqa: PLC0415 - after the packages that are kept out
 
         if arguments.command == "dask-scheduler":
@@ -141,7 +141,7 @@ def _dask(arguments: argparse.Namespace) -> None:
 
 
 @contextmanager
-def _child(fd: int, beat: float | None) -> Iterator[Link]:
+def child(fd: int, beat: float | None) -> Iterator[Link]:
     """Be a child of the supervisor, to which `fd` leads; the process ends with the block.
 
     `beat` is after how many seconds each the supervisor wants a sign of life, if it does.

@@ -48,8 +48,8 @@ def examine(
     rows: int,
     reading: int,
     available: int,
-    whole: Mapping[str, Summary] | None = None,
     gpu_available: int | None = None,
+    whole: Mapping[str, Summary] | None = None,
 ) -> Examined:
     """Return what the settings mean for rows with the features of `schema`.
 
@@ -61,8 +61,8 @@ def examine(
         rows: The rows to train on.
         reading: The bytes that reading them holds.
         available: The bytes of memory that matrices and training may take.
-        whole: All rows of each channel, None if only some were read.
         gpu_available: The same on the GPU, None for training on the processors.
+        whole: All rows of each channel, None if only some were read.
 
     Raises:
         UserError: With everything that does not fit.

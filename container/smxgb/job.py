@@ -122,6 +122,7 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
         checkpoints = read_json(paths.config / "checkpointconfig.json")
     if parameters:
         team = choose_team(parameters, hosts, machine, mistakes)
+        _check_spool_dir(parameters, mistakes)
         _refuse_what_comes_later(parameters, mistakes)
         _check_spool_dir(parameters, mistakes)
         if channels:

@@ -51,11 +51,11 @@ def build_matrix(
     if kind == "whole":
         matrix = _whole(stored, schema, threads)
     elif kind == "iterated":
-        batches = _Batches(stored, schema, cache_prefix=str(cache))
+        batches = Batches(stored, schema, cache_prefix=str(cache))
         matrix = xgb.DMatrix(batches, nthread=threads, enable_categorical=categorical)
     else:
         matrix = xgb.QuantileDMatrix(
-            _Batches(stored, schema, on_gpu=on_gpu),
+            Batches(stored, schema, on_gpu=on_gpu),
             nthread=threads,
             max_bin=max_bin,
             ref=reference,
@@ -86,7 +86,7 @@ def _row_values(batch: Batch) -> dict[str, FloatArray]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-class _Batches(xgb.DataIter):
+class Batches(xgb.DataIter):
     """Hands the batches to XGBoost, once for each of its passes."""
 
     def __init__(
@@ -99,9 +99,11 @@ class _Batches(xgb.DataIter):
         self._pass: Iterator[Batch] = iter(())
 
     def reset(self) -> None:
+        """Begin a pass."""
         self._pass = self._stored.batches()
 
     def next(self, input_data: Callable[..., None]) -> bool:
+        """Hand over the next batch; return False if there is none."""
         batch = next(self._pass, None)
         if batch is None:
             return False

@@ -313,7 +313,7 @@ def test_the_log_begins_with_versions_and_ends_with_a_summary(tmp_path: Path) ->
     first, *_, phases, last = done.log.splitlines()
     versions = json.loads(done.output_data["metrics.json"])["versions"]
     assert first == "Versions: " + ", ".join(f"{name} {number}" for name, number in versions.items()) + "."
-    assert set(versions) == {"smxgb", "xgboost", "pyarrow", "numpy", "python"}
+    assert set(versions) == {"smxgb", "xgboost", "pyarrow", "numpy", "distributed", "python"}
     for phase in ("load", "matrix", "train", "save"):
         assert f"{phase} " in phases
     assert phases.startswith("Phases: ")

@@ -127,11 +127,14 @@ def test_ranking_metrics_are_averages_over_all_queries(tmp_path: Path, metrics: 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"objective": "survival:cox"}, "objective=survival:cox works on one host only"),
-        ({"eval_metric": "cox-nloglik"}, "metric cox-nloglik works on one host only"),
-        ({"objective": "binary:logistic", "eval_metric": "ams@0.1"}, "metric ams@0.1 works on one host only"),
-        ({"tree_method": "exact"}, "tree_method=exact works on one host only"),
-        ({"booster": "gblinear"}, "booster=gblinear works on one host only"),
+        ({"objective": "survival:cox"}, "objective=survival:cox works with one host only"),
+        ({"eval_metric": "cox-nloglik"}, "metric cox-nloglik works with one host only"),
+        (
+            {"objective": "binary:logistic", "eval_metric": "ams@0.1"},
+            "metric ams@0.1 works with one host only",
+        ),
+        ({"tree_method": "exact"}, "tree_method=exact works with one host only"),
+        ({"booster": "gblinear"}, "booster=gblinear works with one host only"),
     ],
 )
 def test_what_needs_one_host_is_refused_in_a_sentence(

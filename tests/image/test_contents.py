@@ -80,16 +80,29 @@ def test_no_compiler_is_left() -> None:
     assert docker("run", "--rm", image("cpu"), "sh", "-c", "command -v gcc || command -v cc").returncode != 0
 
 
-@pytest.mark.parametrize("write", [csv, parquet, libsvm, recordio])
+@pytest.mark.parametrize(
+    ("write", "settings"),
+    [
+        (csv, {}),
+        (parquet, {}),
+        (libsvm, {}),
+        (recordio, {}),
+        (parquet, {"use_dask_gpu_training": "true", "device": "cpu", "workers_per_host": 2}),
+    ],
+)
 def test_whatever_a_job_imports_is_compiled(
-    train: Train, table: pd.DataFrame, write: Callable[[pd.DataFrame], Source]
+    train: Train,
+    table: pd.DataFrame,
+    write: Callable[[pd.DataFrame], Source],
+    settings: dict[str, object],
 ) -> None:
     outcome = train(
         "train",
         options=("--env", "PYTHONVERBOSE=1"),
-        hyperparameters={"num_round": 2, "objective": "reg:squarederror"},
+        hyperparameters={"num_round": 2, "objective": "reg:squarederror", **settings},
         channels={"train": write(table), "validation": write(table)},
     )
     assert outcome.code == 0, outcome.log
     assert "import 'smxgb.worker'" in outcome.log
+    assert ("import 'distributed.worker'" in outcome.log) == bool(settings)
     assert re.findall(r"# code object from '(/opt/smxgb/[^']*[.]py)'", outcome.log) == []

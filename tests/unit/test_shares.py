@@ -78,10 +78,7 @@ def test_parts_of_a_text_join_to_the_text(data: str, size: int, cuts: st.DataObj
         path.write_bytes(content)
         ends = [0, *at, len(content)]
         parts = [
-            b"".join(
-                block.data
-                for block in read_part(DataFile(path, end - begin, begin, is_part=True), "text", ",", size, 0)
-            )
+            b"".join(block.data for block in read_part(DataFile(path, end - begin, begin), "a", ",", size, 0))
             for begin, end in pairwise(ends)
         ]
     assert b"".join(parts) == content
