@@ -2,8 +2,8 @@
 
 Whole jobs: the GPU against the processors on the same rows, and the Dask mode, with one worker (forced, for
 one GPU needs no Dask) and with all GPUs. Parts of a job: the matrix from batches in the host's memory and
-from batches on the GPU, loading to the GPU, GPU memory a row against the plan, external memory. The same
-steps run without a GPU, as far as they can, with `--device cpu`.
+from batches on the GPU, loading to the GPU, GPU memory a row against the plan, external memory. With
+`--device cpu` the same steps run without a GPU, as far as they can.
 
 It takes any XGBoost 3.4 that is installed, and prints which: `pip install xgboost cupy-cuda13x` will do where
 the image's CUDA 12 build can't be had.
