@@ -78,8 +78,8 @@ TABLE = {
     ),
     "a bad first row of a second file": Mistake(
         "UserError: train/1.csv, line 1, column 1: 'oops' is not a number. A missing value is an empty cell, "
-        "NA, NaN, null, None or N/A; encode other text as numbers, or leave its column out with "
-        "drop_columns. If the file's first record is a header, set csv_header=true.",
+        "NA, NaN, null, None or N/A. Encode other text as numbers, name its column in categorical_columns, "
+        "or leave it out with drop_columns. If the file's first record is a header, set csv_header=true.",
         train=csv(ROWS, b"1.5,oops,0.4\n1,2,3\n"),
     ),
     "a header in one channel only": Mistake(

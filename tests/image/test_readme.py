@@ -96,6 +96,8 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
         s3.create_bucket(Bucket="data")
         s3.put_object(Bucket="data", Key="train/rows.csv", Body=b"1,2\n0,1\n")
         yield Reader(stand, clone)
+        if left := docker("ps", "--all", "--quiet", f"--filter=ancestor={IMAGE}").stdout.split():
+            docker("rm", "--force", "--volumes", *left)  # docker-compose keeps those of local mode
         listed = docker("image", "ls", "--format", "{{.Repository}}:{{.Tag}}").stdout.split()
         docker("image", "rm", IMAGE, *(name for name in listed if name.startswith(stand.registry)))
 
