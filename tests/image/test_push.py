@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import urllib.request
@@ -43,7 +44,7 @@ class Pusher:
 
     def image(self, version: str, commit: str = COMMIT) -> str:
         """Return the name of an image with these labels."""
-        name = f"smxgb-push-test:{version}"
+        name = f"smxgb-push-{os.getpid()}:{version}"
         dockerfile = (
             f"FROM {image('cpu')}\nLABEL org.opencontainers.image.version={version} "
             f"org.opencontainers.image.revision={commit}\n"
