@@ -232,7 +232,7 @@ def test_the_phases_of_the_buildspec_build_and_push_a_clone_once(aws: Stand, tmp
     subprocess.run(["git", "clone", "--quiet", REPOSITORY, clone], check=True)
     spec = yaml.safe_load((clone / "buildspec.yml").read_text())
     named = {
-        "IMAGE": "smxgb-codebuild-test:cpu",
+        "IMAGE": f"smxgb-codebuild-{os.getpid()}:cpu",
         "PUSH_OPTIONS": f"--repository built --registry {aws.registry}",
     }
     environ = aws.environ(tmp_path) | spec["env"]["variables"] | named
