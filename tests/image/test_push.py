@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import urllib.request
@@ -43,7 +44,7 @@ class Pusher:
 
     def image(self, version: str, commit: str = COMMIT) -> str:
         """Return the name of an image with these labels."""
-        name = f"smxgb-push-test:{version}"
+        name = f"smxgb-push-{os.getpid()}:{version}"
         dockerfile = (
             f"FROM {image('cpu')}\nLABEL org.opencontainers.image.version={version} "
             f"org.opencontainers.image.revision={commit}\n"
@@ -231,7 +232,7 @@ def test_the_phases_of_the_buildspec_build_and_push_a_clone_once(aws: Stand, tmp
     subprocess.run(["git", "clone", "--quiet", REPOSITORY, clone], check=True)
     spec = yaml.safe_load((clone / "buildspec.yml").read_text())
     named = {
-        "IMAGE": "smxgb-codebuild-test:cpu",
+        "IMAGE": f"smxgb-codebuild-{os.getpid()}:cpu",
         "PUSH_OPTIONS": f"--repository built --registry {aws.registry}",
     }
     environ = aws.environ(tmp_path) | spec["env"]["variables"] | named

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 REPOSITORY = Path(__file__).parents[2]
-IMAGE = "smxgb-readme-test:cpu"
+IMAGE = f"smxgb-readme-{os.getpid()}:cpu"
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SDK_OF = {"from sagemaker.estimator": "sdk-v2", "from sagemaker.train": "sdk-v3"}
 
