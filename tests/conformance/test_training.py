@@ -149,8 +149,6 @@ def test_every_tree_method_trains_to_the_error_of_plain_xgboost(tmp_path: Path, 
 )
 # XGBoost advises against updaters, once.
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-# XGBoost advises against updaters, here in the process of the test.
-@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_updaters_train_as_in_plain_xgboost(tmp_path: Path, updater: str) -> None:
     table = diabetes()
     done = train(tmp_path, {"num_round": 5, "updater": updater, "max_depth": 3}, train=table)
