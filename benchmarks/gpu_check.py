@@ -141,9 +141,10 @@ def opened(base: Path, scratch: Path) -> tuple[Job, Loaded]:
     from smxgb.group import Solo  # noqa: PLC0415
     from smxgb.job import load_job  # noqa: PLC0415
     from smxgb.loading import load  # noqa: PLC0415
+    from smxgb.progress import Link  # noqa: PLC0415
 
     job = load_job({**os.environ, "SAGEMAKER_BASE_DIR": str(base)})
-    return job, load(job, job.threads, Solo("here"), scratch)
+    return job, load(job, job.threads, Solo("here"), scratch, Link())
 
 
 def matrix_and_round(base: Path, device: str, *, on_gpu: bool) -> dict[str, object]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from smxgb.channels import Channel, ContentType
     from smxgb.group import Group
     from smxgb.job import DataSettings, Job
+    from smxgb.progress import Link
     from smxgb.readers import Reader
 
 
@@ -48,8 +49,8 @@ class Loaded:
         return together(self.summaries)
 
 
-def load(job: Job, threads: int, group: Group, scratch: Path) -> Loaded:
-    """Read this worker's share of all channels.
+def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loaded:
+    """Read this worker's share of all channels; from then on it is in the phase "agree", until all have.
 
     Raises UserError with what is wrong with the files of this worker, or between those of all workers.
     """
@@ -71,6 +72,7 @@ def load(job: Job, threads: int, group: Group, scratch: Path) -> Loaded:
                 reader = open_reader(channel, job.data, threads=threads, like=schema)
             stored[channel.name] = keep(reader, reader.schema(), scratch, channel.name)
     mistakes.raise_any()
+    link.phase("agree")
     summaries = agree_on_rows({name: kept.summary for name, kept in stored.items()}, group)
     types: dict[str, ContentType] = {channel.name: channel.content_type for channel in shares}
     with by_all():

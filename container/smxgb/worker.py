@@ -75,7 +75,7 @@ def run(job: Job, place: Place, group: Group, link: Link) -> None:
         _device(job, place, group, scratch),
     ):
         with clock.phase("load"):
-            loaded = load(job, place.threads, group, scratch)
+            loaded = load(job, place.threads, group, scratch, link)
         examined = _examine(job, place, loaded, group)
         trained = _train(job, place, group, loaded, examined, scratch=scratch, clock=clock, link=link)
         # Nothing that follows needs the others, and what they wait for here they would wait for in vain.
