@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from smxgb.batch import Layout, Schema
 from smxgb.errors import Mistakes, UserError
+from smxgb.labels import Labels
 from smxgb.readers.columns import aligned, schema_of
-from smxgb.store import Extent, Labels, Summary, no_rows
+from smxgb.store import Extent, Summary, no_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

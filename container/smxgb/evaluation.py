@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
-from smxgb.metrics import kind_of
+from smxgb.objectives import kind_of
 from smxgb.progress import log
 from smxgb.ranked_metrics import Curve, Rows, ranked_value
 

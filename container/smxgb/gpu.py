@@ -5,6 +5,8 @@ Written from XGBoost's documentation and source. CuPy is imported only where the
 
 from __future__ import annotations
 
+import os
+import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +42,24 @@ def in_use(hosts: Hosts, group: Group, scratch: Path) -> Iterator[None]:
             yield
     except (xgb.core.XGBoostError, MemoryError) as error:
         raise explained(error, log) from error
+
+
+def stay_near(gpu: str) -> None:
+    """Keep this process, and the threads that it starts, on those of its processors that are next to its GPU.
+
+    `gpu` is a value for CUDA_VISIBLE_DEVICES. On hosts with two sockets the way from the other one is longer.
+    Without an answer of the driver, nothing changes.
+    """
+    from dask_cuda.utils import get_cpu_affinity  # noqa: PLC0415
+
+    # If the driver does not say, it warns and returns all processors; its warning takes no UUID.
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            near = get_cpu_affinity(int(gpu) if gpu.isdecimal() else gpu)
+        except TypeError:
+            near = []
+    mine = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, mine.intersection(near) or mine)
 
 
 def _meet() -> None:

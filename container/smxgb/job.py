@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 from smxgb.channels import find_channels
 from smxgb.environment import Paths, can_write, read_hosts, read_json, read_machine
 from smxgb.errors import Mistakes, UserError
-from smxgb.hyperparameters import DEFAULT_OBJECTIVE, ColumnRef, parse, tunes_on_train
-from smxgb.metrics import kind_of
+from smxgb.hyperparameters import ColumnRef, parse, tunes_on_train
 from smxgb.modes import choose_team, refuse_pipes
+from smxgb.objectives import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -198,7 +198,7 @@ def _refuse_what_comes_later(parameters: Parsed, mistakes: Mistakes) -> None:
 
 
 def _need_groups(settings: Hyperparameters, channels: Channels, mistakes: Mistakes) -> None:
-    objective = settings.objective or DEFAULT_OBJECTIVE
+    objective = settings.objective
     # XGBoost would take all rows of such a table for one query.
     tables = {channel.content_type for channel in channels} & {"csv", "parquet"}
     if kind_of(objective) == "ranking" and settings.group_column is None and tables:

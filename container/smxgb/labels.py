@@ -1,8 +1,4 @@
-"""Labels: what an objective allows them to be, checked before training with the labels that were found.
-
-XGBoost checks some of it after the matrix is built, in words about other things (a binary label of 2 is
-reported as a wrong base_score), and some of it not at all.
-"""
+"""Labels: what is known of those of some rows, and the domains that they may have to lie in."""
 
 from __future__ import annotations
 
@@ -10,240 +6,59 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from smxgb.errors import Mistakes, UserError
-from smxgb.hyperparameters import DEFAULT_OBJECTIVE
-from smxgb.metrics import kind_of
-from smxgb.progress import log
-from smxgb.readers.columns import shown
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable
 
-    from smxgb.batch import Layout
-    from smxgb.hyperparameters import Hyperparameters, Parsed
-    from smxgb.store import Labels, Stored, Summary
+DISTINCT = 20
+"""Labels are listed up to this many different ones."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labels of some rows.
+
+    `whole` says that all are whole numbers; `different` has the different ones in order, None if there are
+    more than `DISTINCT`.
+    """
+
+    lowest: float
+    highest: float
+    whole: bool
+    different: tuple[float, ...] | None
+
+    def merge(self, other: Labels) -> Labels:
+        """Return the labels of both."""
+        different = None
+        if self.different is not None and other.different is not None:
+            different = tuple(sorted({*self.different, *other.different}))
+        return Labels(
+            min(self.lowest, other.lowest),
+            max(self.highest, other.highest),
+            self.whole and other.whole,
+            different if different is not None and len(different) <= DISTINCT else None,
+        )
 
 
 @dataclass(frozen=True)
 class Domain:
-    """The labels that an objective takes: a test of a channel's labels, and the rule in words."""
+    """The labels that an objective or a metric takes: a test of some rows' labels, and the rule in words."""
 
     holds: Callable[[Labels], bool]
     rule: str
 
 
-FEW_CLASSES = 100
-SPARSEST = 10
-"""Labels are no numbers of classes if they make more than so many, and so many times as many as they are."""
-
-LISTED = 10
-"""How many labels a text names."""
-
 HIGHEST_GRADE = 31
 """The gain of a grade is 2^grade - 1, which XGBoost keeps in 32 bits."""
 
-_PROBABILITY = Domain(lambda labels: labels.lowest >= 0 and labels.highest <= 1, "a number from 0 to 1")
-_BINARY = Domain(lambda labels: set(labels.different or [math.nan]) <= {0.0, 1.0}, "0 or 1")
-_CLASS = Domain(lambda labels: labels.whole and labels.lowest >= 0, "a whole number from 0 to num_class - 1")
-_GRADE = Domain(lambda labels: labels.whole and labels.lowest >= 0, "a grade, a whole number >= 0")
-_GAINED = Domain(
+PROBABILITY = Domain(lambda labels: labels.lowest >= 0 and labels.highest <= 1, "a number from 0 to 1")
+BINARY = Domain(lambda labels: set(labels.different or [math.nan]) <= {0.0, 1.0}, "0 or 1")
+CLASS = Domain(lambda labels: labels.whole and labels.lowest >= 0, "a whole number from 0 to num_class - 1")
+WHOLE_GRADE = Domain(lambda labels: labels.whole and labels.lowest >= 0, "a grade, a whole number >= 0")
+GRADE = Domain(lambda labels: labels.lowest >= 0, "a grade >= 0")
+GAINED = Domain(
     lambda labels: labels.whole and 0 <= labels.lowest <= labels.highest <= HIGHEST_GRADE,
     "a grade, a whole number from 0 to 31 (any, with ndcg_exp_gain=false)",
 )
-_NOT_NEGATIVE = Domain(lambda labels: labels.lowest >= 0, "a number >= 0")
-_POSITIVE = Domain(lambda labels: labels.lowest > 0, "a number > 0")
-_ABOVE_MINUS_1 = Domain(lambda labels: labels.lowest > -1, "a number > -1")
-
-DOMAINS: Mapping[str, Domain] = {
-    "binary:logistic": _PROBABILITY,
-    "binary:logitraw": _PROBABILITY,
-    "binary:hinge": _BINARY,
-    "reg:logistic": _PROBABILITY,
-    "multi:softmax": _CLASS,
-    "multi:softprob": _CLASS,
-    "count:poisson": _NOT_NEGATIVE,
-    "reg:gamma": _POSITIVE,
-    "reg:tweedie": _NOT_NEGATIVE,
-    "reg:squaredlogerror": _ABOVE_MINUS_1,
-    "rank:ndcg": _GAINED,
-    "rank:pairwise": Domain(lambda labels: labels.lowest >= 0, "a grade >= 0"),
-    "rank:map": _BINARY,
-}
-"""The labels that each objective takes; those that are not here take any number."""
-
-_SOME_ABOVE_0: Mapping[str, str] = {
-    "survival:cox": "a time of an event, which is above 0 (a negative one says that the event was not seen)",
-    "reg:tweedie": "some amount above 0",
-}
-"""Objectives whose model is nan, in silence, if no label is above 0, and what they need."""
-
-_RANKED: Mapping[str, Domain] = {"map": _BINARY, "pre": _BINARY}
-_SCORED: Mapping[str, Domain] = {"auc": _PROBABILITY, "aucpr": _PROBABILITY}
-
-
-def check_labels(
-    parameters: Parsed, channels: Mapping[str, Labels], rows: int, layout: Layout | None = None
-) -> int | None:
-    """Return the number of classes of a multi-class objective, None for any other.
-
-    `channels` has the labels of each channel that has rows; training has `rows`. `num_class` is one more than
-    the largest label if the job does not set it. `layout` is that of train's files, if they have columns.
-
-    Raises:
-        UserError: If a channel has labels that the objective or a metric does not take.
-    """
-    _check_domains(parameters, channels, layout)
-    if kind_of(parameters.settings.objective or DEFAULT_OBJECTIVE) != "multi-class":
-        return None
-    classes = _classes(parameters.settings, channels, rows)
-    scores = len(parameters.settings.base_score or ())
-    if scores > 1 and scores != classes:
-        raise UserError(
-            f"base_score has {scores} numbers, and there are {classes} classes: give one number, or one for "
-            "each class."
-        )
-    return classes
-
-
-def _check_domains(parameters: Parsed, channels: Mapping[str, Labels], layout: Layout | None) -> None:
-    wrong: dict[tuple[str, str, Domain], list[str]] = {}
-    for channel, labels in channels.items():
-        for limit in _domains(parameters):
-            if not limit[-1].holds(labels):
-                wrong.setdefault(limit, []).append(channel)
-                break
-    mistakes = Mistakes()
-    for (owner, cure, domain), (first, *others) in wrong.items():
-        so_too = f" (so has channel {' and '.join(others)})" if others else ""
-        mistakes.add(
-            f"channel {first} has the labels {_shown(channels[first])}{so_too}, but for {owner} a label is "
-            f"{domain.rule}: recode the labels, or {cure}.{_which_column(parameters.settings, layout)}"
-        )
-    mistakes.raise_any()
-
-
-def check_all_rows(parameters: Parsed, channels: Mapping[str, Summary], classes: int | None) -> None:
-    """Hold the rows of all batches to what only they together tell; `classes` is `check_labels`' result.
-
-    Raises:
-        UserError: If a channel's rows weigh nothing, train has no label above 0 where one is needed, or the
-            labels are no numbers of classes.
-    """
-    settings = parameters.settings
-    mistakes = Mistakes()
-    for channel, summary in channels.items():
-        if summary.rows and summary.weights == 0:
-            mistakes.add(
-                f"channel {channel}: the weights of all {summary.rows:,} rows are 0: give some row a weight "
-                "above 0, or leave out the setting that names the weights."
-            )
-    label = channels["train"].label
-    needed = _SOME_ABOVE_0.get(settings.objective or DEFAULT_OBJECTIVE)
-    if needed and label and label.highest <= 0:
-        mistakes.add(
-            f"channel train has no label above 0 (they are {_shown(label)}), and "
-            f"objective={settings.objective} needs {needed}."
-        )
-    if classes is not None and not settings.num_class:
-        _check_gaps(classes, [kept.label for kept in channels.values() if kept.label], mistakes)
-    mistakes.raise_any()
-
-
-def _check_gaps(classes: int, labels: list[Labels], mistakes: Mistakes) -> None:
-    """Log the classes without rows; note a mistake if the labels are hardly numbers of classes."""
-    lists = [found.different for found in labels if found.different is not None]
-    if len(lists) < len(labels):
-        return
-    known = set[float]().union(*lists)
-    unused = [label for label in range(classes) if label not in known]
-    if classes > max(FEW_CLASSES, SPARSEST * len(known)):
-        mistakes.add(
-            f"the {len(known)} different labels ({_listed(sorted(known))}) make {classes:,} classes, one "
-            "more than the largest: number the classes 0, 1, 2 and so on, or set num_class."
-        )
-    elif unused:
-        log(f"No row has the label {_listed(unused)}, which are classes of the model all the same.")
-
-
-def _which_column(settings: Hyperparameters, layout: Layout | None) -> str:
-    """Return a sentence that names the label's column, if nobody chose it: often it is another one."""
-    position = dict(layout.roles).get("label") if layout else None
-    if layout is None or position is None or settings.label_column is not None:
-        return ""
-    return (
-        f" The label is {shown(position, layout.columns)}, the first one; if that is the wrong column, set "
-        "label_column."
-    )
-
-
-def check_groups(parameters: Parsed, channels: Mapping[str, Stored]) -> None:
-    """Raise UserError if an objective that ranks finds no groups, or another finds them weighed."""
-    objective = parameters.settings.objective or DEFAULT_OBJECTIVE
-    ranks = kind_of(objective) == "ranking"
-    mistakes = Mistakes()
-    for name, stored in channels.items():
-        if not stored.rows:
-            continue
-        if ranks and stored.groups is None:
-            mistakes.add(
-                f"channel {name} has no groups, whose rows objective={objective} ranks: write qid: behind "
-                "the labels of libsvm files, or set group_column."
-            )
-        if not ranks and stored.groups is not None and stored.groups.weights is not None:
-            mistakes.add(
-                f"channel {name} has groups and weights: XGBoost then reads one weight a group, and "
-                f"objective={objective} needs one a row. Leave out the groups or the weights."
-            )
-    mistakes.raise_any()
-
-
-def _domains(parameters: Parsed) -> Iterator[tuple[str, str, Domain]]:
-    """Yield what limits the labels, what else could be done about it, and the limit."""
-    objective = parameters.settings.objective or DEFAULT_OBJECTIVE
-    graded = _GRADE if parameters.settings.ndcg_exp_gain is False else _GAINED
-    domain = DOMAINS.get(objective)
-    if domain is _GAINED:
-        domain = graded
-    if domain:
-        yield f"objective={objective}", "choose another objective", domain
-    kind = kind_of(objective)
-    for metric in parameters.metrics:
-        domain = graded if metric.base == "ndcg" else _RANKED.get(metric.base)
-        if kind == "ranking" and metric.base == "aucpr":
-            domain = _BINARY
-        if kind not in {"ranking", "multi-class"}:
-            domain = domain or _SCORED.get(metric.base)
-        if metric.own and kind == "binary" and "regression" not in metric.entry.fits:
-            domain = _BINARY
-        if domain:
-            yield f"metric {metric.name}", "set eval_metric to others", domain
-
-
-def _classes(settings: Hyperparameters, channels: Mapping[str, Labels], rows: int) -> int:
-    highest = {channel: int(labels.highest) for channel, labels in channels.items()}
-    classes = settings.num_class or max(2, 1 + max(highest.values()))
-    mistakes = Mistakes()
-    for channel, label in highest.items():
-        if label >= classes:
-            mistakes.add(
-                f"channel {channel} has the label {label}, but num_class={classes} allows 0 to "
-                f"{classes - 1}: set num_class={label + 1}, or leave it out to have the classes counted."
-            )
-        elif label >= max(rows, 2) and not settings.num_class:
-            mistakes.add(
-                f"channel {channel} has the label {label}, which makes {classes:,} classes of {rows:,} rows: "
-                "number the classes 0, 1, 2 and so on."
-            )
-    mistakes.raise_any()
-    return classes
-
-
-def _listed(labels: Sequence[float]) -> str:
-    more = f" and {len(labels) - LISTED} more" if len(labels) > LISTED else ""
-    return ", ".join(f"{label:g}" for label in labels[:LISTED]) + more
-
-
-def _shown(labels: Labels) -> str:
-    if labels.different:
-        return ", ".join(f"{label:g}" for label in labels.different)
-    return f"from {labels.lowest:g} to {labels.highest:g}"
+NOT_NEGATIVE = Domain(lambda labels: labels.lowest >= 0, "a number >= 0")
+POSITIVE = Domain(lambda labels: labels.lowest > 0, "a number > 0")
+ABOVE_MINUS_1 = Domain(lambda labels: labels.lowest > -1, "a number > -1")

@@ -8,73 +8,12 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal
 
 from smxgb.errors import UserError
+from smxgb.objectives import OBJECTIVES, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-Kind = Literal["regression", "binary", "multi-class", "ranking", "survival"]
-
-Objective = Literal[
-    "reg:squarederror",
-    "reg:squaredlogerror",
-    "reg:logistic",
-    "reg:pseudohubererror",
-    "reg:absoluteerror",
-    "reg:quantileerror",
-    "reg:expectileerror",
-    "reg:gamma",
-    "reg:tweedie",
-    "count:poisson",
-    "binary:logistic",
-    "binary:logitraw",
-    "binary:hinge",
-    "multi:softmax",
-    "multi:softprob",
-    "rank:pairwise",
-    "rank:ndcg",
-    "rank:map",
-    "survival:aft",
-    "survival:cox",
-]
-"""The objectives of XGBoost 3.4.1, but for `reg:linear`, its old name of `reg:squarederror`."""
-
-_DEFAULT_METRICS: Mapping[Objective, str] = {
-    "reg:squarederror": "rmse",
-    "reg:squaredlogerror": "rmsle",
-    "reg:logistic": "rmse",
-    "reg:pseudohubererror": "mphe",
-    "reg:absoluteerror": "mae",
-    "reg:quantileerror": "quantile",
-    "reg:expectileerror": "expectile",
-    "reg:gamma": "gamma-deviance",
-    "reg:tweedie": "tweedie-nloglik",
-    "count:poisson": "poisson-nloglik",
-    "binary:logistic": "logloss",
-    "binary:logitraw": "logloss",
-    "binary:hinge": "error",
-    "multi:softmax": "mlogloss",
-    "multi:softprob": "mlogloss",
-    "rank:pairwise": "ndcg",
-    "rank:ndcg": "ndcg",
-    "rank:map": "map",
-    "survival:aft": "aft-nloglik",
-    "survival:cox": "cox-nloglik",
-}
-
-_KINDS: Mapping[str, Kind] = {
-    "reg": "regression",
-    "count": "regression",
-    "binary": "binary",
-    "multi": "multi-class",
-    "rank": "ranking",
-    "survival": "survival",
-}
-
-
-def kind_of(objective: Objective) -> Kind:
-    """Return what an objective predicts."""
-    return _KINDS[objective.partition(":")[0]]
-
+    from smxgb.objectives import Objective
 
 Parameter = Literal["k", "threshold", "power", "ratio"]
 
@@ -262,7 +201,7 @@ def default_metric(
 
     `ranking_cut` is the number of ranks that ranking metrics look at, None for all of them.
     """
-    text = _DEFAULT_METRICS[objective]
+    text = OBJECTIVES[objective].metric
     if kind_of(objective) == "ranking" and ranking_cut is not None:
         text = f"{text}@{ranking_cut}"
     metric = parse_metric(text, tweedie_power=tweedie_power)

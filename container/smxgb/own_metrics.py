@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from smxgb.metrics import METRICS, kind_of
+from smxgb.metrics import METRICS
+from smxgb.objectives import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
 
-    from smxgb.metrics import Objective
+    from smxgb.objectives import Objective
 
     type Numbers = npt.NDArray[np.float32] | npt.NDArray[np.float64]
     type Sums = npt.NDArray[np.float64]

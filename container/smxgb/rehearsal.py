@@ -18,7 +18,8 @@ from smxgb.store import Summary, no_rows, reading_bytes, summarise
 if TYPE_CHECKING:
     from smxgb.channels import Channel
     from smxgb.job import Job
-    from smxgb.store import Labels, Shape
+    from smxgb.labels import Labels
+    from smxgb.store import Shape
 
 
 @dataclass

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from smxgb.batch import CELL_BYTES, Dense, Sparse, rows_of_batch
 from smxgb.groups import Runs
+from smxgb.labels import DISTINCT, Labels
 from smxgb.progress import log
 from smxgb.readers.ahead import ahead
 from smxgb.readers.categories import used
@@ -26,35 +27,6 @@ if TYPE_CHECKING:
 
 BLOCKS = 16 << 20
 """Bytes of blocks of text in work."""
-
-DISTINCT = 20
-"""Labels are listed up to this many different ones."""
-
-
-@dataclass(frozen=True)
-class Labels:
-    """The labels of some rows.
-
-    `whole` says that all are whole numbers; `different` has the different ones in order, None if there are
-    more than `DISTINCT`.
-    """
-
-    lowest: float
-    highest: float
-    whole: bool
-    different: tuple[float, ...] | None
-
-    def merge(self, other: Labels) -> Labels:
-        """Return the labels of both."""
-        different = None
-        if self.different is not None and other.different is not None:
-            different = tuple(sorted({*self.different, *other.different}))
-        return Labels(
-            min(self.lowest, other.lowest),
-            max(self.highest, other.highest),
-            self.whole and other.whole,
-            different if different is not None and len(different) <= DISTINCT else None,
-        )
 
 
 @dataclass(frozen=True)

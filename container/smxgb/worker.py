@@ -11,9 +11,8 @@ from smxgb.artifacts import MODEL_NAME, prepare_folders, stage_importance, stage
 from smxgb.boosting import EarlyStopping, Recipe, boost
 from smxgb.environment import memory_available
 from smxgb.evaluation import Evaluator, evaluation_line
-from smxgb.examination import examine
-from smxgb.hyperparameters import DEFAULT_OBJECTIVE, booster_params
-from smxgb.labels import check_groups
+from smxgb.examination import check_groups, examine
+from smxgb.hyperparameters import booster_params
 from smxgb.loading import load
 from smxgb.matrix import build_matrix
 from smxgb.own_metrics import OwnMetrics
@@ -32,11 +31,11 @@ if TYPE_CHECKING:
     from smxgb.examination import Examined
     from smxgb.group import Group
     from smxgb.job import Job
+    from smxgb.labels import Labels
     from smxgb.loading import Loaded
     from smxgb.modes import Device
     from smxgb.plan import Plan
     from smxgb.progress import Link
-    from smxgb.store import Labels
 
 
 @dataclass(frozen=True)
@@ -177,7 +176,7 @@ def _evaluator(
     settings, metrics = job.parameters.settings, job.parameters.metrics
     labels = loaded.all_rows["train"].label
     own = OwnMetrics(
-        settings.objective or DEFAULT_OBJECTIVE,
+        settings.objective,
         [metric.base for metric in metrics if metric.own],
         classes or 2,
         centre=(labels.lowest + labels.highest) / 2 if labels else 0.0,

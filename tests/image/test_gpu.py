@@ -90,3 +90,17 @@ def test_the_kernels_of_cupy_compile_with_what_the_image_has() -> None:
 def test_no_compiler_of_cuda_is_left() -> None:
     found = docker("run", "--rm", image("gpu"), "find", "/", "-xdev", "-name", "nvcc", "-o", "-name", "ptxas")
     assert found.stdout == ""
+
+
+NEAR = """
+import os
+from smxgb.gpu import stay_near
+before = os.sched_getaffinity(0)
+for gpu in ("0", "7", "GPU-9fb42d6f-7d6b-368f-f79c-3c3e784c93f6"):
+    stay_near(gpu)
+print(before == os.sched_getaffinity(0))
+"""
+
+
+def test_a_worker_keeps_its_processors_where_no_driver_knows_better() -> None:
+    assert run_python(NEAR, variant="gpu", options=("--cpuset-cpus", "0")) == "True\n"

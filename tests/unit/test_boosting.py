@@ -15,11 +15,13 @@ from sklearn.metrics import accuracy_score
 from smxgb.boosting import EarlyStopping, Recipe, boost
 from smxgb.evaluation import Evaluator, Values, evaluation_line, fixed_point, parse_evaluation
 from smxgb.group import Solo
-from smxgb.metrics import Objective, parse_metric
+from smxgb.metrics import parse_metric
 from smxgb.own_metrics import OwnMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from smxgb.objectives import Objective
 
 HPO_REGEX = r".*\[[0-9]+\].*#011validation-mae:(\S+)"
 

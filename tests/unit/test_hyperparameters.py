@@ -21,7 +21,7 @@ from smxgb.hyperparameters import (
     upstream,
 )
 from smxgb.hyperparameters.declaration import OBSOLETE, name_of, trait_of
-from smxgb.metrics import Objective
+from smxgb.objectives import Objective
 
 UPSTREAM_FIELDS = [field for field in Hyperparameters.model_fields if trait_of(field).use == "xgboost"]
 LATER_FIELDS = [field for field in Hyperparameters.model_fields if trait_of(field).use == "later"]
@@ -642,10 +642,8 @@ def test_the_table_of_defaults_above_is_whole() -> None:
     assert own - tested == {"num_round"}
 
 
-@pytest.mark.parametrize("field", UPSTREAM_FIELDS)
-def test_an_absent_parameter_of_xgboost_is_left_to_xgboost(field: str) -> None:
-    assert getattr(parsed().settings, field) is None
-    assert booster_params(parsed()) == {"seed_per_iteration": 1}
+def test_absent_parameters_of_xgboost_are_left_to_xgboost_but_for_the_objective() -> None:
+    assert booster_params(parsed()) == {"seed_per_iteration": 1, "objective": "reg:squarederror"}
 
 
 @pytest.mark.parametrize("field", LATER_FIELDS)

@@ -12,11 +12,8 @@ from xgboost.callback import EarlyStopping
 from smxgb.errors import UserError
 from smxgb.metrics import (
     METRICS,
-    Kind,
     Metric,
-    Objective,
     default_metric,
-    kind_of,
     merged_metrics,
     metric_definitions,
     monitored_metric,
@@ -24,6 +21,7 @@ from smxgb.metrics import (
     tuning_regex,
     unfit_reason,
 )
+from smxgb.objectives import Kind, Objective, kind_of
 
 OBJECTIVES = get_args(Objective)
 UPSTREAM = [name for name, entry in METRICS.items() if entry.source == "xgboost"]

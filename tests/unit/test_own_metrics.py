@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as oracle
 
-from smxgb.metrics import METRICS, Objective, kind_of
+from smxgb.metrics import METRICS
+from smxgb.objectives import Objective, kind_of
 from smxgb.own_metrics import OwnMetrics
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ from smxgb.batch import ROWS, Dense
 from smxgb.channels import Channel, DataFile
 from smxgb.errors import PlatformError, UserError
 from smxgb.job import DataSettings
+from smxgb.labels import DISTINCT, Labels
 from smxgb.readers import open_reader
-from smxgb.store import DISTINCT, Labels, Stored, Summary, keep, summarise, told
+from smxgb.store import Stored, Summary, keep, summarise, told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

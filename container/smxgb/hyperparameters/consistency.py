@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
-from smxgb.metrics import Objective, kind_of
+from smxgb.objectives import OBJECTIVES, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,14 +15,9 @@ if TYPE_CHECKING:
 type Finding = tuple[frozenset[str], str]
 """The fields that a sentence speaks of, and the sentence."""
 
-DEFAULT_OBJECTIVE: Objective = "reg:squarederror"
-"""What XGBoost takes if no objective is set."""
-
 _LINEAR_UPDATERS = frozenset({"shotgun", "coord_descent"})
 _MODIFIERS = frozenset({"refresh", "prune"})
 _NOT_HIST = frozenset({"exact", "approx"})
-_LOGISTIC = frozenset({"binary:logistic", "reg:logistic"})
-_POSITIVE = frozenset({"count:poisson", "reg:gamma", "reg:tweedie", "survival:cox"})
 
 
 def conflicts(settings: Hyperparameters) -> Iterator[Finding]:
@@ -40,7 +36,7 @@ def _finding(fields: set[str], text: str) -> Finding:
 
 
 def _about_objective(settings: Hyperparameters) -> Iterator[Finding]:
-    objective = settings.objective or DEFAULT_OBJECTIVE
+    objective = settings.objective
     if settings.num_class is not None and kind_of(objective) != "multi-class":
         yield _finding(
             {"num_class", "objective"},
@@ -75,7 +71,7 @@ def _about_objective(settings: Hyperparameters) -> Iterator[Finding]:
 
 
 def _about_groups(settings: Hyperparameters) -> Iterator[Finding]:
-    objective = settings.objective or DEFAULT_OBJECTIVE
+    objective = settings.objective
     given = {"csv_weights": settings.csv_weights, "weight_column": settings.weight_column is not None}
     weights = next((name for name, is_given in given.items() if is_given), None)
     if weights and settings.group_column is not None and kind_of(objective) != "ranking":
@@ -87,7 +83,7 @@ def _about_groups(settings: Hyperparameters) -> Iterator[Finding]:
 
 
 def _about_base_score(settings: Hyperparameters) -> Iterator[Finding]:
-    objective = settings.objective or DEFAULT_OBJECTIVE
+    objective = settings.objective
     scores = settings.base_score or ()
     outputs = _outputs(settings)
     if len(scores) > 1 and outputs not in {None, len(scores)}:
@@ -97,22 +93,19 @@ def _about_base_score(settings: Hyperparameters) -> Iterator[Finding]:
             f"output{'s' if outputs != 1 else ''}: give one number, or one for each output.",
         )
     # XGBoost takes a probability of 0 or 1, and begins with log-odds that no round makes good again.
-    if objective in _LOGISTIC and not all(0 < score < 1 for score in scores):
-        allowed = "above 0 and below 1"
-    elif objective in _POSITIVE and not all(score > 0 for score in scores):
-        allowed = "above 0"
-    else:
-        return
-    yield _finding(
-        {"base_score", "objective"},
-        f"base_score={_shown(scores)} is not allowed with objective={objective}: it must be {allowed}; "
-        "change it or leave it out.",
-    )
+    low, high = OBJECTIVES[objective].base_score
+    if not all(low < score < high for score in scores):
+        below = "" if high == inf else f" and below {high:g}"
+        yield _finding(
+            {"base_score", "objective"},
+            f"base_score={_shown(scores)} is not allowed with objective={objective}: it must be above "
+            f"{low:g}{below}; change it or leave it out.",
+        )
 
 
 def _outputs(settings: Hyperparameters) -> int | None:
     """Return how many numbers the model predicts for a row, None if the classes are to be counted."""
-    objective = settings.objective or DEFAULT_OBJECTIVE
+    objective = settings.objective
     if kind_of(objective) == "multi-class":
         return settings.num_class
     alphas = {"reg:quantileerror": settings.quantile_alpha, "reg:expectileerror": settings.expectile_alpha}

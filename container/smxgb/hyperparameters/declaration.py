@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from smxgb.control.limits import Limits
-from smxgb.metrics import Objective
+from smxgb.objectives import Objective
 
 ColumnRef = str | int
 """A column by name, or by its index in the file before any is dropped; negative counts from the end."""
@@ -63,9 +63,10 @@ def _xgboost(
     name: str | None = None,
     aliases: tuple[str, ...] = (),
     tune: tuple[float, float] | None = None,
+    default: object = None,
 ) -> Any:
-    """Declare a parameter of XGBoost: absent is None, and leaves XGBoost its own default."""
-    return _declared(None, meaning, Trait("xgboost", aliases, tune), name)
+    """Declare a parameter of XGBoost: None is absent, and leaves XGBoost its own default."""
+    return _declared(default, meaning, Trait("xgboost", aliases, tune), name)
 
 
 def _container(
@@ -97,7 +98,7 @@ class Hyperparameters(BaseModel):
     )
 
     num_round: _Positive = _container(..., "Number of boosting rounds.", tune=(1, 4000))
-    objective: Objective | None = _xgboost("What is learned, and from which labels.")
+    objective: Objective = _xgboost("What is learned, and from which labels.", default="reg:squarederror")
     num_class: Annotated[int, Field(ge=2, le=_INT32)] | None = _xgboost(
         "Number of classes of a multi: objective; absent: counted from the labels."
     )

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
-from smxgb.hyperparameters.consistency import DEFAULT_OBJECTIVE
 from smxgb.metrics import (
     RANKING_CUT,
     Metric,
     default_metric,
-    kind_of,
     merged_metrics,
     monitored_metric,
     parse_metric,
     right_for,
     unfit_reason,
 )
+from smxgb.objectives import kind_of
 
 if TYPE_CHECKING:
     from smxgb.errors import Mistakes
@@ -55,7 +54,7 @@ def choose_metrics(settings: Hyperparameters, mistakes: Mistakes, *, objective_k
         reason = _unfit(metric, settings) if objective_known else None
         if reason:
             mistakes.add(f"{name}: {reason}")
-        return right_for(metric, settings.objective or DEFAULT_OBJECTIVE)
+        return right_for(metric, settings.objective)
 
     asked = [metric for text in settings.eval_metric if (metric := read("eval_metric", text))]
     tuning, notes = None, []
@@ -102,7 +101,7 @@ def _on_train(text: str) -> bool:
 def _default(settings: Hyperparameters) -> Metric:
     cut = settings.lambdarank_num_pair_per_sample or RANKING_CUT
     return default_metric(
-        settings.objective or DEFAULT_OBJECTIVE,
+        settings.objective,
         tweedie_power=settings.tweedie_variance_power,
         ranking_cut=None if settings.lambdarank_pair_method == "mean" else cut,
     )
@@ -116,10 +115,10 @@ def _unfit(metric: Metric, settings: Hyperparameters) -> str | None:
         several = len(getattr(settings, field) or ()) > 1 and settings.objective == f"reg:{base}error"
         if several and metric.base != base:
             return f"metric {metric.name} is not for several predictions of a row ({field}): use {base}."
-    of_classes = kind_of(settings.objective or DEFAULT_OBJECTIVE) == "multi-class"
+    of_classes = kind_of(settings.objective) == "multi-class"
     if of_classes and settings.group_column is not None and metric.base in {"auc", "aucpr"}:
         return f"metric {metric.name} is not for classes in groups: leave out group_column, or the metric."
-    reason = unfit_reason(metric, settings.objective or DEFAULT_OBJECTIVE)
+    reason = unfit_reason(metric, settings.objective)
     unlabelled = settings.objective == "survival:aft" and settings.label_column is None
     if not reason and unlabelled and metric.base not in _OF_BOUNDS:
         return (

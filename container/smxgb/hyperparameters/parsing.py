@@ -15,10 +15,12 @@ from smxgb.hyperparameters.declaration import OBSOLETE, Hyperparameters, name_of
 from smxgb.hyperparameters.decoding import decode, delimiter, is_unset, unquoted
 from smxgb.hyperparameters.description import allowed, choices
 from smxgb.hyperparameters.evaluation import choose_metrics
-from smxgb.metrics import Metric, kind_of
+from smxgb.objectives import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from smxgb.metrics import Metric
 
 _SHOWN = 60
 _GPU = re.compile(r"(gpu|cuda)(:[0-9]+)?")
@@ -245,7 +247,7 @@ def _passed_through(draft: _Draft, settings: Hyperparameters) -> dict[str, objec
 
 def _try_out(draft: _Draft, settings: Hyperparameters, extra: dict[str, object]) -> None:
     declared = {"num_class": 2, **upstream.declared_params(settings)}
-    if kind_of(settings.objective or consistency.DEFAULT_OBJECTIVE) != "multi-class":
+    if kind_of(settings.objective) != "multi-class":
         del declared["num_class"]
     if upstream.ask(declared).complaint:
         # Another setting stands in the way, and is reported by itself.

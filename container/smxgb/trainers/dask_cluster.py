@@ -1,8 +1,9 @@
 """The processes of a Dask cluster: the scheduler on the first host, and a worker for each GPU.
 
-Each is started by its host's supervisor, which also watches it and kills it in the end: Dask's own nannies
-would start a dead worker again, whose group has gone on without it. No data go through Dask: its one task for
-each worker, `take_seat`, has the process run the worker function of all modes.
+Each is started by its host's supervisor, which also watches it and kills it in the end: Dask's own nannies,
+with which dask-cuda starts its workers, would start a dead one again, whose group has gone on without it. No
+data go through Dask: its one task for each worker, `take_seat`, has the process run the worker function of
+all modes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import dask
 
-from smxgb import worker
+from smxgb import gpu, worker
 from smxgb.environment import process_environ
 from smxgb.errors import AlgorithmError, PlatformError
 from smxgb.job import load_job
@@ -81,6 +82,9 @@ def run_worker(link: Link, scheduler: str, index: int, gpus: str | None) -> None
     """
     environ = process_environ()
     job = load_job(environ if gpus is None else {**environ, "CUDA_VISIBLE_DEVICES": gpus})
+    if gpus is not None:
+        # The job has counted the processors that its workers share: now each takes those near it.
+        gpu.stay_near(gpus.split(",")[index])
     seat = _Seat()
     with scratch_folder(job.parameters.settings.spool_dir, job.paths.base, link) as folder:
         arguments = (scheduler, name_of(job.hosts.current, index), seat, folder)

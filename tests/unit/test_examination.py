@@ -5,9 +5,11 @@ import pytest
 
 from smxgb.batch import Layout
 from smxgb.errors import UserError
+from smxgb.examination import check_all_rows, check_labels
 from smxgb.hyperparameters import Parsed, parse
-from smxgb.labels import DOMAINS, check_all_rows, check_labels
-from smxgb.store import Labels, Summary
+from smxgb.labels import Labels
+from smxgb.objectives import OBJECTIVES, Objective
+from smxgb.store import Summary
 
 
 def labels(*values: float) -> Labels:
@@ -44,13 +46,15 @@ def refusal(found: Labels, **given: object) -> str:
     ],
 )
 def test_each_objective_takes_its_labels_and_no_others(
-    objective: str, good: tuple[float, ...], bad: tuple[float, ...]
+    objective: Objective, good: tuple[float, ...], bad: tuple[float, ...]
 ) -> None:
     eval_metric = "mae" if objective.startswith("rank") else None
     check_labels(settings(objective=objective, eval_metric=eval_metric), {"train": labels(*good)}, rows=100)
     text = refusal(labels(*bad), objective=objective)
     assert f"labels {', '.join(f'{value:g}' for value in bad)}" in text
-    assert f"a label is {DOMAINS[objective].rule}" in text
+    domain = OBJECTIVES[objective].labels
+    assert domain is not None
+    assert f"a label is {domain.rule}" in text
 
 
 def test_many_labels_are_shown_as_a_range() -> None:
