@@ -7,9 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
-
 from smxgb.agreement import (
     agree_on_channels,
     agree_on_groups,
@@ -18,21 +15,20 @@ from smxgb.agreement import (
     by_all,
     together,
 )
-from smxgb.batch import SPARSE, Dense, Sparse
 from smxgb.errors import Mistakes, UserError
 from smxgb.features import describe_indexing, fitted, settle
+from smxgb.idle import check_idle, filled
 from smxgb.progress import log
 from smxgb.readers import open_reader
-from smxgb.readers.columns import SETTINGS
 from smxgb.readers.rows import shown_file
 from smxgb.shares import share
 from smxgb.store import Stored, Summary, keep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from smxgb.batch import Batch, FloatArray, Role, Schema
+    from smxgb.batch import Schema
     from smxgb.channels import Channel, ContentType
     from smxgb.group import Group
     from smxgb.job import DataSettings, Job
@@ -90,9 +86,11 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
     types: dict[str, ContentType] = {channel.name: channel.content_type for channel in shares}
     with by_all():
         schema = settle(schema, together(summaries), types, job.data.indexing)
-        _check_categories(schema, summaries, group)
+        idle = [host for host, found in zip(group.hosts, summaries, strict=True) if not found["train"].rows]
+        check_idle(schema, idle, job.parameters.settings)
     stored = {name: fitted(name, kept, schema, types[name]) for name, kept in stored.items()}
-    loaded = Loaded(schema, _with_empty_batches(stored, schema, summaries, job.data), summaries)
+    channels = filled(stored, schema, together(summaries), job.data, with_idle=bool(idle))
+    loaded = Loaded(schema, channels, summaries)
     if schema.first_index is not None and group.rank == 0:
         log(describe_indexing(schema, job.data.indexing))
     _tell(loaded, group)
@@ -123,69 +121,6 @@ def _file_of(channel: Channel, settings: DataSettings, schema: Schema, threads: 
             if any(batch.group is not None and identifier in batch.group for batch in reader.batches(own)):
                 return shown_file(channel, file)
     return shown_file(channel, channel.files[0])
-
-
-def _check_categories(schema: Schema, summaries: list[dict[str, Summary]], group: Group) -> None:
-    """Raise UserError if there are categories and a worker without a row to train on: XGBoost needs one."""
-    idle = [
-        host for host, of_worker in zip(group.hosts, summaries, strict=True) if not of_worker["train"].rows
-    ]
-    if schema.categories and idle:
-        raise UserError(
-            f"channel train has categories and no row on {', '.join(idle)}: XGBoost then needs rows on each "
-            "worker. Use fewer hosts, or more files."
-        )
-
-
-def _with_empty_batches(
-    stored: Mapping[str, Stored], schema: Schema, summaries: list[dict[str, Summary]], data: DataSettings
-) -> dict[str, Stored]:
-    """Give a channel that has no rows here, but on another worker, one empty batch of the same columns."""
-    rows = together(summaries)
-    filled = {}
-    for name, kept in stored.items():
-        if kept.rows:
-            filled[name] = kept
-            continue
-        roles: set[Role] = {
-            "label",
-            "weight",
-            *(role for role in SETTINGS if getattr(data, role) is not None),
-        }
-        if schema.layout:
-            roles = {role for role, _ in schema.layout.roles}
-        if rows[name].weights is None:
-            roles.discard("weight")
-        label = rows[name].label
-        if schema.categories and roles == {"label"} and label:
-            make = partial(_one_idle_row, schema, label.lowest)
-        else:
-            make = partial(_one_empty_batch, schema, roles, is_sparse=rows[name].extent is not None)
-        filled[name] = Stored(kept.summary, make)
-    return filled
-
-
-def _one_empty_batch(schema: Schema, roles: set[Role], *, is_sparse: bool) -> Iterator[Batch]:
-    def of(role: Role) -> FloatArray | None:
-        return np.zeros(0, np.float32) if role in roles else None
-
-    group = np.zeros(0, np.int64) if "group" in roles else None
-    values = (of("label"), of("weight"), group, of("lower"), of("upper"))
-    features = SPARSE.empty_table() if is_sparse else _missing(schema, 0)
-    yield (Sparse if is_sparse else Dense)(features, *values)
-
-
-def _one_idle_row(schema: Schema, label: float) -> Iterator[Batch]:
-    """Yield a row that weighs nothing, all missing: with categories, XGBoost takes no fewer."""
-    yield Dense(_missing(schema, 1), np.full(1, label, np.float32), np.zeros(1, np.float32))
-
-
-def _missing(schema: Schema, rows: int) -> pa.Table:
-    columns = {name: pa.nulls(rows, pa.float32()) for name in schema.names}
-    for name, words in schema.categories.items():
-        codes = pa.nulls(rows, pa.int32())
-        columns[name] = pa.DictionaryArray.from_arrays(codes, pa.array(words, pa.string()))
-    return pa.table(columns)
 
 
 def _tell(loaded: Loaded, group: Group) -> None:
