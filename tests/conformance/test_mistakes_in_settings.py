@@ -186,7 +186,7 @@ TABLE = {
         {"tree_method": "gpu_hist"},
     ),
     "a method without a GPU version": Mistake(
-        "UserError: tree_method=exact does not run on a GPU: use device=cpu, or tree_method=hist.",
+        "UserError: tree_method=exact does not run on a GPU: use device=cpu, or use tree_method=hist.",
         {"tree_method": "exact", "device": "cuda"},
     ),
     "early stopping without validation": Mistake(

@@ -650,7 +650,7 @@ def test_absent_parameters_of_xgboost_are_left_to_xgboost_but_for_the_objective(
 def test_a_setting_that_comes_later_is_accepted_at_its_default_only(field: str) -> None:
     default = Hyperparameters.model_fields[field].default
     assert parsed(**{field: "null" if default is None else json.dumps(default)}) == parsed()
-    named = {"libsvm_indexing": "1", "checkpoint_mismatch": "restart", "categorical_columns": "a"}
+    named = {"checkpoint_mismatch": "restart"}
     other = named.get(field) or (json.dumps(not default) if isinstance(default, bool) else "4321")
     assert mistake(**{field: other}).startswith(
         f"{field}='{other}' is not available in this version: leave it out"
@@ -700,6 +700,10 @@ def test_a_setting_that_comes_later_is_accepted_at_its_default_only(field: str) 
             "use tree_method=hist",
         ),
         ({"multi_strategy": "multi_output_tree", "tree_method": "approx"}, "use tree_method=hist"),
+        ({"multi_strategy": "multi_output_tree", "updater": "grow_histmaker"}, "leave updater out"),
+        ({"categorical_columns": "1", "tree_method": "exact"}, "tree_method=exact can't split categories"),
+        ({"categorical_columns": "1", "updater": "grow_colmaker"}, "updater=grow_colmaker can't split"),
+        ({"enable_categorical": "true", "booster": "gblinear"}, "use booster=gbtree"),
         ({"process_type": "update"}, "process_type=update changes an earlier model's trees"),
         ({"updater": "refresh"}, "updater=refresh changes trees and builds none"),
         ({"updater": "prune,grow_colmaker"}, "updater=prune changes trees and builds none"),

@@ -101,7 +101,9 @@ def test_dask_without_a_gpu_is_refused_in_one_sentence_that_offers_the_cpu() -> 
     assert "device=cpu" in mistake
 
 
-@pytest.mark.parametrize("setting", [{"tree_method": "exact"}, {"booster": "gblinear"}])
+@pytest.mark.parametrize(
+    "setting", [{"tree_method": "exact"}, {"updater": "grow_colmaker"}, {"booster": "gblinear"}]
+)
 def test_what_has_no_gpu_version_is_refused_in_one_sentence(setting: dict[str, str]) -> None:
     [(name, value)] = setting.items()
     _, mistakes = chosen(machine(4), use_dask_gpu_training="true", **setting)
@@ -111,14 +113,21 @@ def test_what_has_no_gpu_version_is_refused_in_one_sentence(setting: dict[str, s
     assert len(mistakes) == 1
 
 
-@pytest.mark.parametrize("setting", [{"tree_method": "exact"}, {"booster": "gblinear"}])
+@pytest.mark.parametrize(
+    "setting", [{"tree_method": "exact"}, {"updater": "grow_colmaker"}, {"booster": "gblinear"}]
+)
 def test_unasked_what_has_no_gpu_version_trains_on_the_processors(setting: dict[str, str]) -> None:
     assert team_of(machine(4), **setting) == ("single", "cpu", 1)
 
 
 @pytest.mark.parametrize(
     "settings",
-    [{"objective": "survival:cox"}, {"tree_method": "exact"}, {"booster": "gblinear"}],
+    [
+        {"objective": "survival:cox"},
+        {"tree_method": "exact"},
+        {"updater": "grow_colmaker"},
+        {"booster": "gblinear"},
+    ],
     ids=str,
 )
 def test_what_can_not_be_shared_is_refused_for_several_workers(settings: dict[str, str]) -> None:
