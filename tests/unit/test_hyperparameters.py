@@ -700,10 +700,6 @@ def test_a_setting_that_comes_later_is_accepted_at_its_default_only(field: str) 
             "use tree_method=hist",
         ),
         ({"multi_strategy": "multi_output_tree", "tree_method": "approx"}, "use tree_method=hist"),
-        ({"multi_strategy": "multi_output_tree", "updater": "grow_histmaker"}, "leave updater out"),
-        ({"categorical_columns": "1", "tree_method": "exact"}, "tree_method=exact can't split categories"),
-        ({"categorical_columns": "1", "updater": "grow_colmaker"}, "updater=grow_colmaker can't split"),
-        ({"enable_categorical": "true", "booster": "gblinear"}, "use booster=gbtree"),
         ({"process_type": "update"}, "process_type=update changes an earlier model's trees"),
         ({"updater": "refresh"}, "updater=refresh changes trees and builds none"),
         ({"updater": "prune,grow_colmaker"}, "updater=prune changes trees and builds none"),
@@ -737,6 +733,10 @@ def test_settings_that_contradict_each_other_are_refused_as_xgboost_does(
             {"multi_strategy": "multi_output_tree", "updater": "grow_quantile_histmaker,prune"},
             ("multi_output_tree does not go with updater=grow_quantile_histmaker,prune",),
         ),
+        ({"multi_strategy": "multi_output_tree", "updater": "grow_histmaker"}, ("leave updater out",)),
+        ({"categorical_columns": "1", "tree_method": "exact"}, ("tree_method=exact can't split categories",)),
+        ({"categorical_columns": "1", "updater": "grow_colmaker"}, ("updater=grow_colmaker can't split",)),
+        ({"enable_categorical": "true", "booster": "gblinear"}, ("use booster=gbtree",)),
         ({"label_upper_column": "2"}, ("label_upper_column goes with objective=survival:aft only",)),
         (
             {
