@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from smxgb.batch import Batch, Dense
-    from smxgb.channels import ContentType
+    from smxgb.content_types import ContentType
     from smxgb.store import Extent, Stored, Summary
 
 SHOWN = 5

@@ -124,7 +124,6 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
         team = choose_team(parameters, hosts, machine, mistakes)
         _check_spool_dir(parameters, mistakes)
         _refuse_what_comes_later(parameters, mistakes)
-        _check_spool_dir(parameters, mistakes)
         if channels:
             _cross_check(parameters, team, channels, mistakes)
     mistakes.raise_any()

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from smxgb.batch import Batch, FloatArray, Role, Schema
-    from smxgb.channels import Channel, ContentType
+    from smxgb.channels import Channel
+    from smxgb.content_types import ContentType
     from smxgb.group import Group
     from smxgb.job import DataSettings, Job
     from smxgb.progress import Link

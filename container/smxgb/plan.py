@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from smxgb.errors import UserError
+from smxgb.metrics import CURVES
 from smxgb.progress import readable_bytes
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def make_plan(
     row = _Row(kind, settings.max_bin or XGBOOST_MAX_BIN, outputs)
     bases = {metric.base for metric in parameters.metrics}
     # Sorting the predictions, and counting classes, lasts for one set at a time.
-    passing = 24 * bool(bases & {"auc", "aucpr"})
+    passing = 24 * bool(bases & CURVES)
     passing += OWN_METRIC * outputs * any(metric.own for metric in parameters.metrics)
     matrices = sum(
         round(shape.rows * (row.trained(shape) if name == "train" else row.evaluated(shape)))

@@ -228,11 +228,6 @@ TABLE = {
         "UserError: shap_rows='100' is not available in this version: leave it out (the default is 0).",
         {"shap_rows": 100},
     ),
-    "a spool folder that is not there": Mistake(
-        "UserError: spool_dir='/no/such/folder' is no folder that can be written: give one that "
-        "exists, or leave it out.",
-        {"spool_dir": "/no/such/folder"},
-    ),
     "settings and channels at once": Mistake(
         "UserError: 2 mistakes. 1. learnin_rate is not a hyperparameter: did you mean learning_rate?",
         {"learnin_rate": 0.1, "early_stopping_rounds": 5},

@@ -24,7 +24,8 @@ from smxgb.store import Stored, Summary, keep, summarise, told
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from smxgb.channels import ContentType, InputMode
+    from smxgb.channels import InputMode
+    from smxgb.content_types import ContentType
 
 SIDES: list[tuple[ContentType, InputMode]] = [("csv", "File"), ("parquet", "File"), ("parquet", "FastFile")]
 

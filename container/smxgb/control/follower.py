@@ -86,7 +86,7 @@ class Follower:
             self._last_beat = now
             if self._wire is not None:
                 self._wire.send({"beat": True})
-        if not any("abort" in message or "leave" in message for message in heard) and not self._is_over:
+        if not _final(heard) and not self._is_over:
             for error in self._causes(now):
                 heard.append({"abort": error.as_json()})
                 if self._wire is not None:  # should the leader wake up, it learns what has become of it

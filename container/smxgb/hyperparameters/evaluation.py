@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
 from smxgb.metrics import (
+    CURVES,
     RANKING_CUT,
     Metric,
     default_metric,
@@ -118,7 +119,7 @@ def _unfit(metric: Metric, settings: Hyperparameters) -> str | None:
             f"metric {metric.name} is not for several predictions of a row ({entry.alphas}): use "
             f"{entry.metric}."
         )
-    if of_classes and settings.group_column is not None and metric.base in {"auc", "aucpr"}:
+    if of_classes and settings.group_column is not None and metric.base in CURVES:
         return f"metric {metric.name} is not for classes in groups: leave out group_column, or the metric."
     reason = unfit_reason(metric, settings.objective)
     unlabelled = settings.objective == "survival:aft" and settings.label_column is None

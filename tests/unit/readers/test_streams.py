@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from smxgb.channels import ContentType
+    from smxgb.content_types import ContentType
 
 ROWS = 3000
 
