@@ -52,8 +52,8 @@ def out_of_memory(child: Child, environ: Mapping[str, str], root: Path) -> JobEr
     )
     return PlatformError(
         f"out of memory: the kernel killed {child.name}{_while(child)}, at {owner} of "
-        f"{readable_bytes(machine.memory_limit)}. "
-        "Use an instance type with more memory, or fewer rows or columns."
+        f"{readable_bytes(machine.memory_limit)}. Use an instance type with more memory, or fewer rows or "
+        "columns."
     )
 
 

@@ -99,8 +99,7 @@ def fitted(name: str, stored: Stored, schema: Schema, content_type: ContentType)
         if unseen:
             log(
                 f"Channel {name}: {len(unseen)} categories of {feature!r} are not in train and count as "
-                "missing: "
-                f"{', '.join(unseen[:SHOWN])}{', ...' if len(unseen) > SHOWN else ''}."
+                f"missing: {', '.join(unseen[:SHOWN])}{', ...' if len(unseen) > SHOWN else ''}."
             )
 
     def batches() -> Iterator[Batch]:

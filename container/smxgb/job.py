@@ -190,9 +190,8 @@ def _refuse_what_comes_later(parameters: Parsed, mistakes: Mistakes) -> None:
         )
     if parameters.script_mode.get("sagemaker_program"):
         mistakes.add(
-            "sagemaker_program (a training script, entry_point) is not supported yet: leave out entry_point "
-            "to use "
-            "the built-in training."
+            "sagemaker_program (a training script, entry_point) is not supported yet: leave out "
+            "entry_point to use the built-in training."
         )
 
 
@@ -238,9 +237,8 @@ def _unused(settings: Hyperparameters, channels: Channels) -> Iterator[str]:
 def _need_validation(settings: Hyperparameters, mistakes: Mistakes) -> None:
     if settings.early_stopping_rounds:
         mistakes.add(
-            "early_stopping_rounds needs rows to watch that are not trained on: add a 'validation' channel, "
-            "or leave "
-            "early_stopping_rounds out."
+            "early_stopping_rounds needs rows to watch that are not trained on: add a 'validation' "
+            "channel, or leave early_stopping_rounds out."
         )
     if settings.tuning_metric and not tunes_on_train(settings):
         mistakes.add(

@@ -120,8 +120,7 @@ def test_a_volume_that_is_too_small_is_refused_before_reading(
     with pytest.raises(PlatformError) as caught:
         kept(tmp_path, pa.table(columns(10_000)), "csv", "File")
     assert caught.value.mistakes[0].endswith(
-        f" in {tmp_path}/spool, where 1.0 KiB are free: give the job a larger volume (volume_size), or "
-        f"set "
+        f" in {tmp_path}/spool, where 1.0 KiB are free: give the job a larger volume (volume_size), or set "
         "spool_dir."
     )
     assert not (tmp_path / "spool" / "train").exists()

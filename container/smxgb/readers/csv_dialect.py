@@ -110,9 +110,8 @@ def check_blanks(data: bytes, delimiter: str, source: str) -> None:
     aligned = delimiter == " " or (delimiter == "," and not any("," in cell for row in rows for cell in row))
     if aligned and rows and all("" in row and len(row) > row.count("") + 1 for row in rows):
         raise UserError(
-            f"{source}: its records hold several blanks in a row, or one at an end, which make "
-            "empty values: write "
-            "one blank, a tab or a comma between two values."
+            f"{source}: its records hold several blanks in a row, or one at an end, which make empty "
+            "values: write one blank, a tab or a comma between two values."
         )
 
 
