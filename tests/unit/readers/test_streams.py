@@ -92,6 +92,15 @@ def test_a_compressed_file_may_have_several_members(data: Data, packer: str, emp
 
 
 @pytest.mark.parametrize("packer", PACKERS)
+def test_the_rows_of_a_compressed_file_are_judged_by_what_comes_of_it(data: Data, packer: str) -> None:
+    rows = 150_000
+    packed = PACKERS[packer](WRITERS[data.content_type](0, rows))
+    reader = data._reader({"a": packed}, None, "train", {})
+    reader.schema()
+    assert reader.expected_rows() == pytest.approx(rows, rel=0.5)
+
+
+@pytest.mark.parametrize("packer", PACKERS)
 @pytest.mark.parametrize("kept", [0.5, 0.999])
 def test_a_compressed_file_that_is_cut_off_is_refused(csv: Data, packer: str, kept: float) -> None:
     packed = PACKERS[packer](csv_bytes())
