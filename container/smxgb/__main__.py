@@ -38,8 +38,7 @@ def main() -> int:
         case "train":
             return train()
         case "check":
-            folders = {"train": arguments.train, "validation": arguments.validation}
-            return _check(arguments.hyperparameters, {name: path for name, path in folders.items() if path})
+            return _check(arguments)
         case "describe":
             return _describe(markdown=arguments.markdown)
         case "work":
@@ -59,6 +58,10 @@ def _arguments() -> argparse.Namespace:
     check.add_argument("--hyperparameters", type=Path, metavar="FILE", help="JSON, instead of the job's")
     check.add_argument("--train", type=Path, metavar="FOLDER", help="instead of the job's channels")
     check.add_argument("--validation", type=Path, metavar="FOLDER", help="with --train")
+    check.add_argument(
+        "--listing", metavar="FILE", help="plan for files by their sizes and names (-: standard input)"
+    )
+    check.add_argument("--hosts", type=int, default=1, metavar="N", help="on so many hosts, with --listing")
     describe = commands.add_parser("describe", help="print settings, content types and metrics as JSON")
     describe.add_argument("--markdown", action="store_true", help="print the README's tables instead")
     commands.add_parser("serve", help="serve a model (comes later)")
@@ -91,16 +94,23 @@ def serve() -> int:
     return 1
 
 
-def _check(hyperparameters: Path | None, channels: dict[str, Path]) -> int:
-    """Rehearse a job up to one batch of each channel; return 0, or 2 if something is wrong."""
+def _check(arguments: argparse.Namespace) -> int:
+    """Rehearse a job up to one batch of each channel, or forecast one; return 0, or 2 for a mistake."""
     warnings_as_lines()
     _keep_out(KEPT_OUT)
-    from smxgb.job import Places, load_job, read_settings  # noqa: PLC0415 - after the packages that are kept out
+    from smxgb.forecast import forecast  # noqa: PLC0415 - after the packages that are kept out
+    from smxgb.job import Places, load_job, read_settings  # noqa: PLC0415
     from smxgb.rehearsal import rehearse  # noqa: PLC0415
 
-    places, paths = Places(hyperparameters, channels or None), Paths.from_environ(process_environ())
+    folders = {"train": arguments.train, "validation": arguments.validation}
+    channels = {name: path for name, path in folders.items() if path}
+    places = Places(arguments.hyperparameters, channels or None)
+    paths = Paths.from_environ(process_environ())
     try:
-        if hyperparameters and not channels and not paths.data.exists():
+        if arguments.listing:
+            for line in forecast(arguments.listing, arguments.hosts, process_environ(), places):
+                log(line)
+        elif arguments.hyperparameters and not channels and not paths.data.exists():
             read_settings(paths, places)
             log("The settings alone show no mistake. Give --train FOLDER to have the data checked too.")
         else:

@@ -11,6 +11,8 @@ from dataclasses import asdict, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from smxgb.batch import Layout, Schema
 from smxgb.errors import Mistakes, UserError
 from smxgb.labels import Labels
@@ -18,10 +20,18 @@ from smxgb.readers.columns import aligned, schema_of
 from smxgb.store import Extent, Summary, no_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from smxgb.batch import GroupArray
     from smxgb.channels import Channel, Channels
     from smxgb.group import Group
+    from smxgb.groups import Groups
+
+COMPARED = 1 << 20
+"""Ids of groups, of all workers together, that are compared at a time."""
+
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
+"""2^64 by the golden ratio (Knuth, The Art of Computer Programming, 6.4: multiplicative hashing)."""
 
 
 @contextmanager
@@ -149,6 +159,40 @@ def agree_on_rows(own: Mapping[str, Summary], group: Group) -> list[dict[str, Su
     with by_all():
         mistakes.raise_any()
     return by_rank
+
+
+def agree_on_groups(channel: str, own: Groups | None, group: Group, file_of: Callable[[int], str]) -> None:
+    """Raise UserError if rows of one group are on several workers, each of which would take it for a whole.
+
+    All ids are compared, in portions of about `COMPARED`. A worker holds 50 MB for one of them, and 24 bytes
+    for each group of its own. `file_of` finds a file of this worker that holds a group.
+    """
+    if group.size == 1:
+        return
+    ids = np.zeros(0, np.int64) if own is None else own.ids
+    portions = -(-sum(cast("list[int]", group.gather(len(ids)))) // COMPARED)
+    # Equal ids fall into one portion, wherever they are; consecutive ones are spread by a multiplication.
+    portion = (ids.view(np.uint64) * SPREAD >> np.uint64(32)) % np.uint64(max(1, portions))
+    shared = [_shared(ids[portion == number], group) for number in range(portions)]
+    split = np.sort(np.concatenate([*shared, np.zeros(0, np.int64)]))
+    if not len(split):
+        return
+    mine = f"{file_of(int(split[0]))} of host {group.hosts[group.rank]}" if split[0] in ids else None
+    places = [str(place) for place in group.gather(mine) if place]
+    more = f" (and of {len(split) - 1:,} more)" if len(split) > 1 else ""
+    raise UserError(
+        f"channel {channel}: the rows of group {split[0]}{more} are on several workers: in "
+        f"{' and '.join(places)}. A worker must have the whole group: write all rows of a group into one "
+        "file.",
+        origin="everywhere",
+    )
+
+
+def _shared(ids: GroupArray, group: Group) -> GroupArray:
+    """Return which of all workers' ids, each worker's being different, more than one worker has."""
+    parts = group.gather_bytes(ids.tobytes())
+    every, workers = np.unique(np.frombuffer(b"".join(parts), np.int64), return_counts=True)
+    return every[workers > 1]
 
 
 def together(summaries: list[dict[str, Summary]]) -> dict[str, Summary]:

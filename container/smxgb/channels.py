@@ -17,6 +17,7 @@ from smxgb.errors import Mistakes, UserError, as_job_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import PurePath
 
     from smxgb.content_types import ContentType
 
@@ -288,7 +289,7 @@ def find_files(folder: Path) -> tuple[tuple[DataFile, ...], tuple[str, ...]]:
         for name in sorted(names):
             path = below / name
             size = path.stat().st_size if path.is_file() else None
-            if _hidden(name) or name == "manifest.json" or size == 0:
+            if not _is_data(name) or size == 0:
                 skipped.append(f"{path.relative_to(folder)}{' (empty)' if size == 0 else ''}")
             elif size is None:
                 mistakes.add(_no_file(path, folder))
@@ -304,6 +305,15 @@ def _no_file(path: Path, folder: Path) -> str:
     if path.is_symlink():
         return f"{shown} is a link to {path.readlink()}, which is not there: link to a file, or remove it."
     return f"{shown} is a FIFO, a socket or a device: a channel holds plain files."
+
+
+def is_data(path: PurePath) -> bool:
+    """Return whether a file with this path below its channel holds rows, if it is not empty."""
+    return _is_data(path.name) and not any(map(_hidden, path.parts[:-1]))
+
+
+def _is_data(name: str) -> bool:
+    return not _hidden(name) and name != "manifest.json"
 
 
 def _hidden(name: str) -> bool:

@@ -33,6 +33,9 @@ class Group(Protocol):
     def gather(self, value: Json) -> list[Json]:
         """Return every worker's value, by rank, to every worker; for small values."""
 
+    def gather_bytes(self, data: bytes) -> list[bytes]:
+        """Return every worker's bytes, by rank, to every worker."""
+
     def broadcast(self, data: bytes) -> bytes:
         """Return the first worker's bytes to every worker; what the others give is not looked at."""
 
@@ -55,6 +58,10 @@ class Solo:
     def gather(self, value: Json) -> list[Json]:
         """Return the one value."""
         return [value]
+
+    def gather_bytes(self, data: bytes) -> list[bytes]:
+        """Return the one worker's bytes."""
+        return [data]
 
     def broadcast(self, data: bytes) -> bytes:
         """Return the bytes."""
@@ -92,16 +99,18 @@ class Joined:
 
     def gather(self, value: Json) -> list[Json]:
         """Return every worker's value."""
-        data = np.frombuffer(json.dumps(value).encode(), np.uint8)
+        return [json.loads(part) for part in self.gather_bytes(json.dumps(value).encode())]
+
+    def gather_bytes(self, data: bytes) -> list[bytes]:
+        """Return every worker's bytes."""
         sizes = np.zeros(self._size, np.int64)
         sizes[self.rank] = len(data)
         sizes = collective.allreduce(sizes, collective.Op.SUM)
         ends = np.cumsum(sizes)
         joined = np.zeros(ends[-1], np.uint8)
-        joined[ends[self.rank] - len(data) : ends[self.rank]] = data
+        joined[ends[self.rank] - len(data) : ends[self.rank]] = np.frombuffer(data, np.uint8)
         joined = collective.allreduce(joined, collective.Op.SUM)
-        parts = np.split(joined, ends[:-1])
-        return [json.loads(part.tobytes()) for part in parts]
+        return [part.tobytes() for part in np.split(joined, ends[:-1])]
 
     def broadcast(self, data: bytes) -> bytes:
         """Return the first worker's bytes.

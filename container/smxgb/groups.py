@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 class Groups:
     """The groups of a channel in the order of its rows: how many rows each has, and its weight if it has one.
 
-    XGBoost weighs whole groups, not their rows.
+    `ids` are the numbers that the rows have, each once. XGBoost weighs whole groups, not their rows.
     """
 
+    ids: GroupArray
     sizes: Sizes
     weights: FloatArray | None
 
@@ -74,7 +75,7 @@ class Runs:
         starts = _starts(ids)
         ids, sizes = ids[starts], np.add.reduceat(np.concatenate(self._sizes), starts)
         if not self._lightest:
-            return Groups(sizes, None)
+            return Groups(ids, sizes, None)
         lightest = np.minimum.reduceat(np.concatenate(self._lightest), starts)
         heaviest = np.maximum.reduceat(np.concatenate(self._heaviest), starts)
         uneven = np.flatnonzero(lightest != heaviest)
@@ -84,7 +85,7 @@ class Runs:
                 f"channel {channel}: the rows of group {ids[first]} have weights from {lightest[first]:g} to "
                 f"{heaviest[first]:g}. XGBoost weighs whole groups: give all rows of a group the same weight."
             )
-        return Groups(sizes, lightest)
+        return Groups(ids, sizes, lightest)
 
 
 def _starts(ids: GroupArray) -> npt.NDArray[np.intp]:

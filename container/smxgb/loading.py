@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from smxgb.agreement import agree_on_channels, agree_on_rows, agree_on_schema, by_all, together
+from smxgb.agreement import (
+    agree_on_channels,
+    agree_on_groups,
+    agree_on_rows,
+    agree_on_schema,
+    by_all,
+    together,
+)
 from smxgb.batch import SPARSE, Dense, Sparse
 from smxgb.errors import Mistakes, UserError
 from smxgb.features import describe_indexing, fitted, settle
@@ -75,6 +83,11 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
     mistakes.raise_any()
     link.phase("agree")
     summaries = agree_on_rows({name: kept.summary for name, kept in stored.items()}, group)
+    for channel in shares:
+        find = partial(_file_of, channel, job.data, schema, threads)
+        with mistakes.collect():
+            agree_on_groups(channel.name, stored[channel.name].groups, group, find)
+    mistakes.raise_any("everywhere")
     types: dict[str, ContentType] = {channel.name: channel.content_type for channel in shares}
     with by_all():
         schema = settle(schema, together(summaries), types, job.data.indexing)
@@ -99,6 +112,18 @@ def _agreed_schema(job: Job, train: Channel, threads: int, group: Group) -> tupl
             own = reader.schema()
     schema = agree_on_schema(own, source, mistakes, group)
     return schema, reader if own and own.layout == schema.layout else None
+
+
+def _file_of(channel: Channel, settings: DataSettings, schema: Schema, threads: int, identifier: int) -> str:
+    """Return the first file of a channel that holds a row of a group, as messages show it."""
+    for file in channel.files if channel.mode != "Pipe" else ():
+        # A file may have no row, which is no mistake while others have.
+        with suppress(UserError):
+            reader = open_reader(replace(channel, files=(file,)), settings, threads=threads, like=schema)
+            own = replace(reader.schema(), names=()) if reader.cheap_to_repeat else reader.schema()
+            if any(batch.group is not None and identifier in batch.group for batch in reader.batches(own)):
+                return shown_file(channel, file)
+    return shown_file(channel, channel.files[0])
 
 
 def _check_categories(schema: Schema, summaries: list[dict[str, Summary]], group: Group) -> None:

@@ -32,8 +32,8 @@ class _Seen:
     reading: int = 0
 
 
-def rehearse(job: Job) -> None:
-    """Log what the job would do.
+def rehearse(job: Job) -> Shape:
+    """Log what the job would do; return the shape of the rows of train.
 
     Raises:
         UserError: With everything that was found to be wrong.
@@ -66,6 +66,7 @@ def rehearse(job: Job) -> None:
                 log(line)
     mistakes.raise_any()
     log("Nothing was found that would stop the job. Only the first rows of each channel were read.")
+    return seen.shapes["train"]
 
 
 def _look_at(channel: Channel, job: Job, seen: _Seen) -> None:

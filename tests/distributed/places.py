@@ -1,6 +1,6 @@
-"""What hosts that are processes need to fail like machines: a network that can be cut, memory that runs out.
+"""What hosts that are processes need to fail like machines: a network to cut, memory and a disk to fill.
 
-Both are the kernel's own (network namespaces, a control group), so they need root.
+All are the kernel's own (network namespaces, a control group, a file system in memory), so they need root.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 MEMORY_LIMIT = 600 << 20
 """Bytes of memory of a host that is to run out of it; a small job takes a quarter."""
+
+DISK_SIZE = 150 << 20
+"""Bytes of a volume that is to fill up; the rows of the failure table's longest load take two thirds."""
 
 EATER = """
 import pathlib, sys, time
@@ -106,6 +109,34 @@ def little_memory() -> Iterator[Memory]:
         while (group / "cgroup.procs").read_text() and time.monotonic() < deadline:
             time.sleep(0.1)
         group.rmdir()
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A folder that is a small volume to one host alone; `command` starts a process that sees it so."""
+
+    folder: Path
+
+    @property
+    def command(self) -> list[str]:
+        mount = f'mount -t tmpfs -o size={DISK_SIZE} none {self.folder}; exec "$@"'
+        return ["unshare", "--mount", "sh", "-ec", mount, "sh"]
+
+    def fill(self, host: Host) -> None:
+        """Write to the volume until it is full."""
+        with (
+            suppress(OSError),
+            Path(f"/proc/{host.supervisor}/root{self.folder}/filler").open("wb") as filler,
+        ):
+            while True:
+                filler.write(bytes(1 << 20))
+                filler.flush()
+
+
+def can_mount() -> bool:
+    """Return whether this process may mount volumes: in a container, root may not."""
+    probe = ["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]
+    return subprocess.run(probe, capture_output=True, check=False).returncode == 0
 
 
 def _run(*command: str) -> None:

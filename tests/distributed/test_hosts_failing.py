@@ -6,11 +6,11 @@ import os
 import time
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import pytest
 from tests.distributed.hosts import Host, Hosts, hosts_of
-from tests.distributed.places import Memory, Network, little_memory, network
+from tests.distributed.places import Disk, Memory, Network, can_mount, little_memory, network
 from tests.distributed.table import TABLE, Line
 from tests.opt_ml import Source
 
@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 type Fault = Literal[
-    "killed", "work killed", "frozen", "work frozen", "network cut", "out of memory", "bad data"
+    "killed",
+    "work killed",
+    "frozen",
+    "work frozen",
+    "network cut",
+    "out of memory",
+    "out of disk",
+    "bad data",
 ]
 type Stage = Literal["before roll-call", "loading", "training"]
 
@@ -37,7 +44,12 @@ ROWS = b"1,0.5,2,0.25\n0,0.25,1,0.5\n" * 500
 SLOW_ROWS = b"1,   NA   ,1,1\n0,1,1,1\n" * 3_000_000
 """Wide padding around a missing value is read with care, which takes seconds for these."""
 
-CI = {("killed", 1, "training"), ("frozen", 0, "loading"), ("bad data", 1, "loading")}
+CI = {
+    ("killed", 1, "training"),
+    ("frozen", 0, "loading"),
+    ("out of disk", 1, "loading"),
+    ("bad data", 1, "loading"),
+}
 """The rows of the table that each run of the suite has time for."""
 
 
@@ -64,18 +76,11 @@ class Row:
 def rows() -> list[object]:
     every = [
         Row(fault, victim, stage)
-        for fault in (
-            "killed",
-            "work killed",
-            "frozen",
-            "work frozen",
-            "network cut",
-            "out of memory",
-            "bad data",
-        )
+        for fault in get_args(Fault.__value__)
         for victim in (0, 1)
-        for stage in ("before roll-call", "loading", "training")
-        if (fault, stage) != ("bad data", "training")  # all data have been read by then
+        for stage in get_args(Stage.__value__)
+        # All data have been read, and written to the spool, by the time that trees grow.
+        if not (fault in {"bad data", "out of disk"} and stage == "training")
     ]
     return [
         pytest.param(
@@ -91,13 +96,16 @@ def rows() -> list[object]:
 def test_when_one_host_fails_all_end_soon_and_name_it(row: Row, tmp_path: Path) -> None:
     if row.needs_root and os.geteuid():
         pytest.skip("cutting a network and limiting memory need root")
+    if row.fault == "out of disk" and not can_mount():
+        pytest.skip("a volume of its own needs the right to mount one")
     with ExitStack() as stack:
         net = stack.enter_context(network(3)) if row.fault == "network cut" else None
         memory = stack.enter_context(little_memory()) if row.fault == "out of memory" else None
-        job = stack.enter_context(job_of(row, tmp_path, net, memory))
+        disk = Disk(tmp_path / "spool") if row.fault == "out of disk" else None
+        job = stack.enter_context(job_of(row, tmp_path, net, memory or disk))
         reach(row, job)
         begin = time.monotonic()
-        strike(row, job, net, memory)
+        strike(row, job, net, memory or disk)
         if row.stage == "before roll-call":
             time.sleep(0.5)
             job[2].start()
@@ -124,7 +132,9 @@ def test_when_one_host_fails_all_end_soon_and_name_it(row: Row, tmp_path: Path) 
             assert victim in failure.splitlines()[0], failures
 
 
-def job_of(row: Row, base: Path, net: Network | None, memory: Memory | None) -> AbstractContextManager[Hosts]:
+def job_of(
+    row: Row, base: Path, net: Network | None, short: Memory | Disk | None
+) -> AbstractContextManager[Hosts]:
     train = [ROWS, ROWS[: len(ROWS) // 2], ROWS[: len(ROWS) // 4]]
     channels = [{"train": Source({f"part-{index}.csv": data}, None)} for index, data in enumerate(train)]
     if row.stage == "loading":
@@ -132,10 +142,12 @@ def job_of(row: Row, base: Path, net: Network | None, memory: Memory | None) -> 
         channels[row.victim] = {"train": Source({"part.csv": rows}, None)}
     elif row.fault == "bad data":
         channels[row.victim] = {"train": Source({"a.csv": ROWS, "b.parquet": b"PAR1"}, None)}
-    commands = (
-        net.commands if net else [memory.command if memory and i == row.victim else () for i in range(3)]
-    )
-    return hosts_of(base, channels, SETTINGS, names=net.names if net else None, commands=commands)
+    commands = net.commands if net else [short.command if short and i == row.victim else () for i in range(3)]
+    settings: dict[str, object] = dict(SETTINGS)
+    if isinstance(short, Disk):
+        short.folder.mkdir()
+        settings["spool_dir"] = short.folder
+    return hosts_of(base, channels, settings, names=net.names if net else None, commands=commands)
 
 
 def reach(row: Row, job: Hosts) -> None:
@@ -154,12 +166,14 @@ def reach(row: Row, job: Hosts) -> None:
         job[0].wait_for("[5]\t")
 
 
-def strike(row: Row, job: Hosts, net: Network | None, memory: Memory | None) -> None:
+def strike(row: Row, job: Hosts, net: Network | None, short: Memory | Disk | None) -> None:
     host = job[row.victim]
     if net:
         net.cut(row.victim)
-    elif memory:
-        memory.exhaust(host)
+    elif isinstance(short, Memory):
+        short.exhaust(host)
+    elif short:
+        short.fill(host)
     else:
         what: dict[str, Callable[[Host], None]] = {
             "killed": Host.kill,
@@ -183,3 +197,21 @@ def test_a_stop_of_all_hosts_leaves_no_model_and_no_success(tmp_path: Path) -> N
     assert [outcome.code for outcome in outcomes] == [143, 143]
     assert not any(outcome.models for outcome in outcomes)
     assert all("stopped by SIGTERM" in str(outcome.failure) for outcome in outcomes)
+
+
+def test_a_leader_that_can_not_write_the_model_ends_the_job_on_all_hosts(tmp_path: Path) -> None:
+    if not can_mount():
+        pytest.skip("a volume of its own needs the right to mount one")
+    disk = Disk(tmp_path / "127.0.0.1/model")
+    settings = {**SETTINGS, "num_round": 200}
+    channels = [{"train": ROWS}, {"train": ROWS[: len(ROWS) // 2]}]
+    with hosts_of(tmp_path, channels, settings, commands=[disk.command, ()]) as job:
+        job.start()
+        job[0].wait_for("[5]\t")
+        disk.fill(job[0])
+        outcomes = job.wait(30)
+    assert [outcome.code for outcome in outcomes] == [3, 3]
+    for outcome in outcomes:
+        assert str(outcome.failure).startswith(
+            "PlatformError: host 127.0.0.1: the disk is full while writing"
+        )

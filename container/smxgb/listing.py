@@ -1,0 +1,91 @@
+"""Listings: the sizes and names of a channel's files, as `aws s3 ls --recursive` or `find` print them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from smxgb.channels import EXTENSIONS, is_data
+from smxgb.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from smxgb.channels import ContentType
+
+OWN_LINE = re.compile(r"\s*(\d+)\s+(\S.*?)\s*")
+AWS_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\s+(\d+) (.+?)\s*")
+"""A line of `aws s3 ls --recursive`: date, time, bytes, key (the AWS CLI's documentation)."""
+
+SHOWN_MISTAKES = 5
+PACKERS = {".gz", ".bz2", ".zst"}
+PACKED = 2.3
+"""How many bytes of text a compressed byte stands for, as gzip packed the measured rows."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The data files of a listing: their sizes in bytes, in the order of their paths, and their type.
+
+    `text` are their bytes, those of compressed files as the text they stand for; `skipped` files hold no
+    data.
+    """
+
+    sizes: tuple[int, ...]
+    content_type: ContentType
+    text: float
+    skipped: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(self.sizes)
+
+
+def read_listing(lines: Iterable[str], source: str) -> Listing:
+    """Return the files of the train channel that the lines name, each `bytes path` or as the AWS CLI lists.
+
+    Raises:
+        UserError: With the lines that are neither, or for files of no type or of several.
+    """
+    wrong: list[str] = []
+    files: dict[str, int] = {}
+    for number, line in enumerate(lines, start=1):
+        found = AWS_LINE.fullmatch(line.rstrip("\n")) or OWN_LINE.fullmatch(line.rstrip("\n"))
+        if found and found[2] not in files:
+            files[found[2]] = int(found[1])
+        elif line.strip():
+            why = "names a file for the second time" if found else "is not a size in bytes and a path"
+            wrong.append(f"{source}, line {number}: {line.strip()[:80]!r} {why}.")
+    if wrong:
+        more = [f"{len(wrong) - SHOWN_MISTAKES} more lines are wrong."] if len(wrong) > SHOWN_MISTAKES else []
+        raise UserError(*wrong[:SHOWN_MISTAKES], *more)
+    data = {key: size for key, size in sorted(files.items()) if size and is_data(PurePosixPath(key))}
+    if not data:
+        raise UserError(
+            f"{source} names no data file: write one with `aws s3 ls --recursive`, or with "
+            "`find FOLDER -type f -printf '%s %P\\n'`."
+        )
+    text = sum(size * (PACKED if PurePosixPath(key).suffix in PACKERS else 1) for key, size in data.items())
+    return Listing(tuple(data.values()), _content_type(data, source), text, len(files) - len(data))
+
+
+def _content_type(files: Iterable[str], source: str) -> ContentType:
+    found: dict[ContentType | None, str] = {}
+    for key in files:
+        path = PurePosixPath(key)
+        suffix = (path.with_suffix("") if path.suffix in PACKERS else path).suffix
+        found.setdefault(EXTENSIONS.get(suffix.lower()), key)
+    if None in found:
+        raise UserError(
+            f"{source}: {found[None]!r} has no extension that tells its type, as one of "
+            f"{', '.join(EXTENSIONS)} does: give it one in the listing."
+        )
+    if len(found) > 1:
+        listed = " and ".join(f"{kind} ({key})" for kind, key in found.items())
+        raise UserError(f"{source} holds {listed}: a channel's files must all be of one type.")
+    [content_type] = found
+    assert content_type is not None  # noqa: S101 - that was refused
+    return content_type

@@ -1,0 +1,174 @@
+"""`smxgb check --listing`: what it says of a group of hosts, from the sizes and names of files."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+
+def check(
+    base: Path, listing: Iterable[str] | None, *arguments: object, **settings: object
+) -> subprocess.CompletedProcess[str]:
+    """Run the check with a file of these lines; with None, the listing is none that is there."""
+    file = base / "listing.txt"
+    if listing is not None:
+        file.write_text("\n".join(listing) + "\n")
+    if settings:
+        (base / "settings.json").write_text(json.dumps(settings))
+        arguments = (*arguments, "--hyperparameters", base / "settings.json")
+    return subprocess.run(
+        [sys.executable, "-m", "smxgb", "check", "--listing", file, *map(str, arguments)],
+        env={**os.environ, "SAGEMAKER_BASE_DIR": str(base / "none"), "NVIDIA_VISIBLE_DEVICES": "none"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def said(done: subprocess.CompletedProcess[str], subject: str) -> str:
+    assert done.returncode == 0, done.stderr
+    [line] = [line for line in done.stdout.splitlines() if line.startswith(f"{subject}: ")]
+    return line.removeprefix(f"{subject}: ")
+
+
+def parts(count: int, size: int, name: str = "train/part-{:05}.csv") -> list[str]:
+    return [f"{size} {name.format(number)}" for number in range(count)]
+
+
+def test_a_terabyte_on_25_hosts_has_a_plan(tmp_path: Path) -> None:
+    done = check(tmp_path, parts(10_000, 104_000_000), "--hosts", 25)
+    assert said(done, "Mode") == "collective (25 hosts). Device: cpu."
+    assert said(done, "Listing") == "10,000 files of csv, 969 GiB."
+    rows = 10_000 * 104_000_000 / 307
+    assert said(done, "Rows").startswith(f"about {rows:,.0f} with 28 columns, assumed to be like the rows")
+    share = said(done, "ShardedByS3Key")
+    assert share.startswith("400 files a host, 39 GiB to 39 GiB, if SageMaker deals out the sorted keys in")
+    assert "1.00 times the mean" in share
+    # A row of 28 values needs 56 + 2 * 28 bytes in a binned matrix (tests/unit/test_plan.py).
+    memory = rows / 25 * (56 + 2 * 28) / 2**30
+    assert said(done, "Memory of the fullest host").startswith(
+        f"about {memory:.0f} GiB (between {0.7 * memory:.1f} GiB and {1.3 * memory:.0f} GiB) for a quantile"
+    )
+    assert "39 GiB of files in File mode, and 15 GiB of parsed rows." in said(
+        done, "Disk of the fullest host"
+    )
+    # By hand: 41,600 MB, 3,794 million values, 379,400 million of them in 100 rounds, by 16 threads.
+    values = rows / 25 * 28 / 1e6
+    build = values / 11.5 + values / 16.5
+    fast = (41_600 / 220 + build + 100 * values / 250) / 16
+    slow = (41_600 / 170 + build + 100 * values / 175) / 16 * 2
+    assert said(done, "Time").startswith(
+        f"{fast / 60:.0f} min to {slow / 60:.0f} min for 100 rounds with 16 threads a host. Assumed of a "
+        "core: 170 to 220 MB/s read"
+    )
+
+
+def test_lines_of_the_aws_cli_are_taken_and_what_is_no_data_is_skipped(tmp_path: Path) -> None:
+    lines = [
+        "2026-01-05 10:00:00       3000 data/train/part 1.parquet",
+        "2026-01-05 10:00:00       1000 data/train/part 2.parquet",
+        "2026-01-05 10:00:00          0 data/train/_SUCCESS",
+        "2026-01-05 10:00:00        700 data/train/_delta_log/0.json",
+        "",
+    ]
+    done = check(tmp_path, lines, "--hosts", 2)
+    assert said(done, "Listing") == "2 files of parquet, 3.9 KiB. Skipped: 2 files without data."
+    share = said(done, "ShardedByS3Key")
+    assert share.startswith("1 file a host, 1.0 KiB to 2.9 KiB")
+    assert "1.50 times the mean" in share
+
+
+def test_hosts_that_get_no_file_are_counted(tmp_path: Path) -> None:
+    done = check(tmp_path, parts(3, 10_000), "--hosts", 5)
+    assert "2 of the 5 hosts get no file: use fewer hosts, more files, or FullyReplicated." in done.stdout
+
+
+def test_rows_of_ones_own_are_measured(tmp_path: Path) -> None:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    frame = pd.DataFrame(np.random.default_rng(1).integers(0, 10, (5000, 11)))
+    frame.to_csv(folder / "a.csv", index=False, header=False)
+    size = (folder / "a.csv").stat().st_size
+    done = check(tmp_path, parts(100, size), "--hosts", 4, "--train", folder, num_round=7, nthread=3)
+    assert said(done, "Rows") == (
+        "about 500,000 with 10 columns, if all files are like those of --train, with "
+        f"{size / 5000:.0f} bytes a row."
+    )
+    assert "for 7 rounds with 3 threads a host" in said(done, "Time")
+
+
+def test_compressed_files_count_as_the_text_they_stand_for(tmp_path: Path) -> None:
+    rows = []
+    for name in ("{}.csv", "{}.csv.gz"):
+        line = said(check(tmp_path, parts(10, 30_700_000, name), "--hosts", 2), "Rows")
+        rows.append(int(re.findall(r"about ([\d,]+) ", line)[0].replace(",", "")))
+    assert rows == [1_000_000, 2_300_000]
+
+
+def test_the_settings_decide_who_trains_on_what(tmp_path: Path) -> None:
+    listing = parts(100, 10_000_000)
+    gpus = check(
+        tmp_path, listing, "--hosts", 2, num_round=5, use_dask_gpu_training="true", workers_per_host=4
+    )
+    assert said(gpus, "Mode") == "dask (4 GPUs). Device: cuda."
+    assert "not measured" in said(gpus, "Memory of the fullest host's GPUs together")
+    assert said(gpus, "Time").startswith("no forecast")
+    exact = check(tmp_path, listing, "--hosts", 2, num_round=5, tree_method="exact")
+    assert exact.returncode == 2
+    assert exact.stderr.startswith("UserError: tree_method=exact works with one host only")
+
+
+MISTAKES = {
+    "a folder": (["PRE train/", "10 a.csv"], "line 1: 'PRE train/' is not a size in bytes and a path."),
+    "a size in words": (
+        ["10 a.csv", "104MB b.csv"],
+        "line 2: '104MB b.csv' is not a size in bytes and a path",
+    ),
+    "a file twice": (["10 a.csv", "12 a.csv"], "line 2: '12 a.csv' names a file for the second time."),
+    "two types": (
+        ["10 a.csv", "9 b.parquet"],
+        "holds csv (a.csv) and parquet (b.parquet): a channel's files",
+    ),
+    "no type": (["10 part-0000"], "'part-0000' has no extension that tells its type, as one of .csv, .tsv,"),
+    "no data": (["0 a.csv", "10 _SUCCESS"], "names no data file: write one with `aws s3 ls --recursive`"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_in_the_listing_is_named_with_its_line(name: str, tmp_path: Path) -> None:
+    lines, words = MISTAKES[name]
+    done = check(tmp_path, lines, "--hosts", 2)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"UserError: {tmp_path}/listing.txt")
+    assert words in done.stderr
+
+
+def test_many_wrong_lines_are_counted(tmp_path: Path) -> None:
+    done = check(tmp_path, [f"line {number}" for number in range(20)], "--hosts", 2)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "6. 15 more lines are wrong."
+
+
+@pytest.mark.parametrize(
+    ("listing", "hosts", "words"),
+    [(None, 2, "there is no file "), (["10 a.csv"], 0, "--hosts 0 is not allowed: give the number of")],
+)
+def test_a_listing_that_is_not_there_and_no_host_are_mistakes(
+    tmp_path: Path, listing: list[str] | None, hosts: int, words: str
+) -> None:
+    done = check(tmp_path, listing, "--hosts", hosts)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"UserError: {words}")
