@@ -26,7 +26,7 @@ from smxgb.store import Shape
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from smxgb.channels import ContentType
+    from smxgb.content_types import ContentType
     from smxgb.environment import Machine
     from smxgb.hyperparameters import Parsed
     from smxgb.job import Places
