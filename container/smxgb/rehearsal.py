@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Seen:
-    """What the first batches have shown: the shapes of the channels, train first, and of one worker's part."""
+    """What the first batches have shown: the shapes of the channels, train first, and of a worker's part."""
 
     schema: Schema | None = None
     shapes: dict[str, Shape] = field(default_factory=dict)
