@@ -189,3 +189,35 @@ def test_all_hosts_must_offer_the_same() -> None:
     two, four = (chosen(machine(gpus), 2)[0] for gpus in (2, 4))
     assert two.offer() != four.offer()
     assert two.offer() == {"mode": "dask", "device": "cuda", "workers": 2}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "settings", "value", "why"),
+    [
+        (0, {}, "cpu", "no GPU is there"),
+        (1, {}, "cuda", "a GPU is there"),
+        (1, {"device": "cuda"}, "cuda", "as asked for"),
+        (1, {"tree_method": "gpu_hist"}, "cuda", "as asked for"),
+        (1, {"tree_method": "exact"}, "cpu", "tree_method=exact has no GPU version"),
+        (1, {"booster": "gblinear"}, "cpu", "booster=gblinear has no GPU version"),
+        (0, {"tree_method": "gpu_hist", "device": "cpu"}, "cpu", "as asked for"),
+        (2, {"device": "cpu"}, "cpu", "as asked for; 2 GPUs are not used"),
+    ],
+)
+def test_the_device_follows_the_machine_unless_the_job_says_otherwise(
+    gpus: int, settings: dict[str, object], value: str, why: str
+) -> None:
+    team, mistakes = chosen(machine(gpus), **settings)
+    assert not mistakes
+    assert (team.device.value, team.device.why) == (value, why)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"device": "cuda"}, {"tree_method": "gpu_hist"}, {"gpu_id": 0}, {"n_gpus": 1}]
+)
+def test_a_gpu_that_is_not_there_is_a_mistake_of_the_setting_that_asks_for_it(
+    settings: dict[str, object],
+) -> None:
+    [(name, value)] = settings.items()
+    _, [mistake] = chosen(machine(), **settings)
+    assert mistake.startswith(f"{name}={str(value)!r} needs a GPU and this host has none")
