@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from smxgb.environment import read_machine
 from smxgb.errors import AlgorithmError, PlatformError
-from smxgb.progress import readable_bytes
+from smxgb.log import readable_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

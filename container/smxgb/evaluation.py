@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from smxgb.log import log
 from smxgb.metrics import CURVES
 from smxgb.objectives import kind_of
-from smxgb.progress import log
 from smxgb.ranked_metrics import Rows, ranked_value
 
 if TYPE_CHECKING:

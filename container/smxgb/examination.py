@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from smxgb.errors import Mistakes, UserError
 from smxgb.hyperparameters import resolve_constraints
 from smxgb.labels import BINARY, GAINED, PROBABILITY, WHOLE_GRADE
+from smxgb.log import log
 from smxgb.metrics import CURVES
 from smxgb.objectives import OBJECTIVES, kind_of
 from smxgb.plan import make_plan
-from smxgb.progress import log
 from smxgb.readers.columns import shown
 
 if TYPE_CHECKING:

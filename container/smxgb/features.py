@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from smxgb.batch import SPARSE, Schema, Sparse
 from smxgb.errors import UserError
-from smxgb.progress import log
+from smxgb.log import log
 from smxgb.readers.categories import ordered, recoded
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from smxgb.errors import Mistakes, UserError
 from smxgb.hyperparameters import parse
 from smxgb.job import load_job, read_settings
 from smxgb.listing import read_listing
+from smxgb.log import readable_bytes
 from smxgb.logbook import counted
 from smxgb.modes import choose_team
 from smxgb.plan import UNCERTAINTY, make_plan
-from smxgb.progress import readable_bytes
 from smxgb.rehearsal import rehearse
 from smxgb.store import Shape
 

@@ -21,7 +21,7 @@ from smxgb.agreement import (
 from smxgb.batch import SPARSE, Dense, Sparse
 from smxgb.errors import Mistakes, UserError
 from smxgb.features import describe_indexing, fitted, settle
-from smxgb.progress import log
+from smxgb.log import log
 from smxgb.readers import open_reader
 from smxgb.readers.columns import SETTINGS
 from smxgb.readers.rows import shown_file
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from smxgb.content_types import ContentType
     from smxgb.group import Group
     from smxgb.job import DataSettings, Job
-    from smxgb.progress import Link
+    from smxgb.link import Link
     from smxgb.readers import Reader
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from smxgb.errors import UserError
+from smxgb.log import readable_bytes
 from smxgb.metrics import CURVES
-from smxgb.progress import readable_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

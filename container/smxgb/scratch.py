@@ -16,7 +16,7 @@ from smxgb.environment import can_write, free_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from smxgb.progress import Link
+    from smxgb.link import Link
 
 PREFIX = "smxgb-scratch-"
 """How the names of scratch folders begin."""

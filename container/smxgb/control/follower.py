@@ -15,7 +15,7 @@ from smxgb.control.leader import NEWS, silence
 from smxgb.control.limits import beat_of
 from smxgb.control.wire import NotReady, Wire, resolve
 from smxgb.errors import JobError, PlatformError
-from smxgb.progress import log
+from smxgb.log import log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
-from smxgb.progress import log
+from smxgb.log import log
 from smxgb.readers.ahead import begun, in_order
 from smxgb.readers.columns import aligned, assigned, chosen, label_index, schema_of, unweighted
 from smxgb.readers.csv_blocks import Block, block_size, line_end, read_blocks, read_part

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from smxgb.content_types import BOM, PARQUET_MAGIC
 from smxgb.errors import UserError
-from smxgb.progress import log
+from smxgb.log import log
 from smxgb.readers.columns import short
 from smxgb.readers.csv_blocks import LONGEST_RECORD
 

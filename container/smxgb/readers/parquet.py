@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from smxgb.batch import CELL_BYTES, rows_of_batch
 from smxgb.content_types import PARQUET_MAGIC
 from smxgb.errors import Mistakes, UserError
-from smxgb.progress import log
+from smxgb.log import log
 from smxgb.readers.categories import CATEGORY
 from smxgb.readers.columns import aligned, assigned, chosen, schema_of, shown
 from smxgb.readers.parquet_types import check_types, converted, dictionaries, saved_index
