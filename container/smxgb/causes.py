@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
-from smxgb.environment import read_machine
 from smxgb.errors import AlgorithmError, PlatformError
 from smxgb.log import readable_bytes
+from smxgb.machine import read_machine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from smxgb.channels import find_channels
-from smxgb.environment import Paths, can_write, read_hosts, read_json, read_machine
+from smxgb.environment import Paths, can_write, read_hosts, read_json
 from smxgb.errors import Mistakes, UserError
 from smxgb.hyperparameters import ColumnRef, parse, tunes_on_train
+from smxgb.machine import read_machine
 from smxgb.modes import choose_team, refuse_pipes
 from smxgb.objectives import kind_of
 
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from smxgb.channels import Channels
-    from smxgb.environment import Hosts, Machine
+    from smxgb.environment import Hosts
     from smxgb.hyperparameters import Hyperparameters, Parsed
+    from smxgb.machine import Machine
     from smxgb.modes import Team
 
 

@@ -9,9 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from smxgb.channels import Channels
-    from smxgb.environment import Hosts, Machine
+    from smxgb.environment import Hosts
     from smxgb.errors import Mistakes
     from smxgb.hyperparameters import Hyperparameters, Parsed
+    from smxgb.machine import Machine
 
 type Mode = Literal["single", "collective", "dask"]
 type Device = Literal["cpu", "cuda"]

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from smxgb import gpu
 from smxgb.batch import Schema
-from smxgb.environment import memory_available
 from smxgb.errors import Mistakes, UserError
 from smxgb.examination import examine
 from smxgb.groups import Runs
 from smxgb.log import log
 from smxgb.logbook import start_block
+from smxgb.machine import memory_available
 from smxgb.readers import open_reader
 from smxgb.store import Summary, no_rows, reading_bytes, summarise
 

@@ -10,12 +10,12 @@ from smxgb import gpu, logbook
 from smxgb.artifacts import MODEL_NAME, prepare_folders, stage_importance, stage_model, stage_report
 from smxgb.boosting import EarlyStopping, Recipe, boost
 from smxgb.clocks import PhaseClock, RoundClock
-from smxgb.environment import memory_available
 from smxgb.evaluation import Evaluator, evaluation_line
 from smxgb.examination import check_groups, examine
 from smxgb.hyperparameters import booster_params
 from smxgb.loading import load
 from smxgb.log import log
+from smxgb.machine import memory_available
 from smxgb.matrix import build_matrix
 from smxgb.own_metrics import OwnMetrics
 from smxgb.scratch import scratch_folder

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from smxgb.channels import Channel, Channels
-from smxgb.environment import Hosts, Machine
+from smxgb.environment import Hosts
 from smxgb.errors import Mistakes
 from smxgb.hyperparameters import parse
+from smxgb.machine import Machine
 from smxgb.modes import Team, choose_team, refuse_pipes
 
 if TYPE_CHECKING:
