@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from smxgb.job import Job
+    from smxgb.link import Link
     from smxgb.loading import Loaded
-    from smxgb.progress import Link
 
 HERE = Path(__file__)
 STEP_SECONDS = 110
@@ -140,8 +140,8 @@ def opened(base: Path, scratch: Path) -> tuple[Job, Loaded]:
     """Return the job and its rows."""
     from smxgb.group import Solo  # noqa: PLC0415
     from smxgb.job import load_job  # noqa: PLC0415
+    from smxgb.link import Link  # noqa: PLC0415
     from smxgb.loading import load  # noqa: PLC0415
-    from smxgb.progress import Link  # noqa: PLC0415
 
     job = load_job({**os.environ, "SAGEMAKER_BASE_DIR": str(base)})
     return job, load(job, job.threads, Solo("here"), scratch, Link())

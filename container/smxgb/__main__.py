@@ -10,16 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smxgb.environment import Paths, process_environ
-from smxgb.progress import (
-    Link,
-    die_of,
-    die_with_parent,
-    failure_of,
-    leave,
-    log,
-    log_error,
-    warnings_as_lines,
-)
+from smxgb.link import Link, die_of, die_with_parent, failure_of, leave
+from smxgb.log import log, log_error, warnings_as_lines
 from smxgb.supervisor import supervise
 from smxgb.terminal import is_watched, round_bar, write_over_bar
 

@@ -19,8 +19,8 @@ import numpy as np
 import xgboost as xgb
 
 from smxgb.errors import AlgorithmError, PlatformError
+from smxgb.link import PARTIAL
 from smxgb.matrix import internal_names
-from smxgb.progress import PARTIAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

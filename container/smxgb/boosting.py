@@ -16,7 +16,7 @@ import xgboost as xgb
 
 from smxgb.artifacts import predict_alike
 from smxgb.errors import AlgorithmError
-from smxgb.progress import log
+from smxgb.log import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
-from smxgb.environment import read_machine
 from smxgb.errors import AlgorithmError, PlatformError
-from smxgb.progress import readable_bytes
+from smxgb.log import readable_bytes
+from smxgb.machine import read_machine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,8 +52,8 @@ def out_of_memory(child: Child, environ: Mapping[str, str], root: Path) -> JobEr
     )
     return PlatformError(
         f"out of memory: the kernel killed {child.name}{_while(child)}, at {owner} of "
-        f"{readable_bytes(machine.memory_limit)}. "
-        "Use an instance type with more memory, or fewer rows or columns."
+        f"{readable_bytes(machine.memory_limit)}. Use an instance type with more memory, or fewer rows or "
+        "columns."
     )
 
 

@@ -7,34 +7,24 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
+from smxgb.content_types import CONTENT_TYPES, detect_content_type
 from smxgb.errors import Mistakes, UserError, as_job_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import PurePath
 
+    from smxgb.content_types import ContentType
+
 type Name = Literal["train", "validation"]
-type ContentType = Literal["csv", "parquet", "libsvm", "recordio-protobuf"]
 type InputMode = Literal["File", "FastFile", "Pipe"]
 type Distribution = Literal["FullyReplicated", "ShardedByS3Key"]
 
-CONTENT_TYPES: Mapping[str, ContentType] = {
-    "csv": "csv",
-    "text/csv": "csv",
-    "parquet": "parquet",
-    "application/x-parquet": "parquet",
-    "libsvm": "libsvm",
-    "text/libsvm": "libsvm",
-    "text/x-libsvm": "libsvm",
-    "recordio-protobuf": "recordio-protobuf",
-    "application/x-recordio-protobuf": "recordio-protobuf",
-}
 SPELLINGS: Mapping[str, Name] = {
     "train": "train",
     "training": "train",
@@ -44,23 +34,8 @@ SPELLINGS: Mapping[str, Name] = {
 }
 # Channels of the SDKs themselves: the user's script, and the SDK's launcher.
 SILENT = {"code", "sm_drivers"}
-EXTENSIONS: Mapping[str, ContentType] = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".libsvm": "libsvm",
-    ".svm": "libsvm",
-    ".svmlight": "libsvm",
-    ".rec": "recordio-protobuf",
-    ".recordio": "recordio-protobuf",
-    ".pbr": "recordio-protobuf",
-}
 FIRST_EPOCH = 0
 """SageMaker numbers the FIFOs of a channel, one for each pass over its data, from 0."""
-
-RECORDIO_MAGIC = bytes.fromhex("0a23d7ce")
-SPARSE_TOKEN = re.compile(rb"^\S+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?$")
 
 
 @dataclass(frozen=True)
@@ -209,7 +184,7 @@ def _channel(name: Name, config: object, folder: Path, *, alone: bool) -> Channe
     if given or not files:
         content_type, why = given or "csv", "given" if given else "no file tells"
     else:
-        content_type, why = detect_content_type(folder.name, files)
+        content_type, why = detect_content_type(folder.name, [file.path for file in files])
     return Channel(name, folder, content_type, mode, distribution, files, why, skipped)
 
 
@@ -343,40 +318,3 @@ def _is_data(name: str) -> bool:
 
 def _hidden(name: str) -> bool:
     return name.startswith(("_", "."))
-
-
-def detect_content_type(channel: str, files: tuple[DataFile, ...]) -> tuple[ContentType, str]:
-    """Return a channel's content type by its files' extensions, then their first bytes, and the reason.
-
-    Raises:
-        UserError: If the files are of two types.
-    """
-    found: dict[ContentType, tuple[DataFile, str]] = {}
-    untold = None
-    for file in files:
-        content_type = EXTENSIONS.get(file.path.suffix.lower())
-        if content_type:
-            found.setdefault(content_type, (file, f"by the extension of {file.path.name}"))
-        elif untold is None:
-            untold = file
-    if untold is not None:
-        found.setdefault(_sniff(untold), (untold, f"by the first bytes of {untold.path.name}"))
-    if len(found) > 1:
-        (one, (first, _)), (other, (second, _)), *_ = found.items()
-        raise UserError(
-            f"channel '{channel}' holds {one} ({first.path.name}) and {other} ({second.path.name}): "
-            "a channel's files must all be of one type."
-        )
-    content_type, (_, why) = found.popitem()
-    return content_type, why
-
-
-def _sniff(file: DataFile) -> ContentType:
-    with file.path.open("rb") as stream:
-        head = stream.read(65_536)
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if head.startswith(RECORDIO_MAGIC):
-        return "recordio-protobuf"
-    first = head.lstrip(b"\xef\xbb\xbf").splitlines()[0] if head.strip() else b""
-    return "libsvm" if SPARSE_TOKEN.match(first) else "csv"

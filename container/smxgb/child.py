@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smxgb.control.limits import beat_of
-from smxgb.progress import Listener
+from smxgb.link import Listener
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
 
-    from smxgb.progress import OnRound
+    from smxgb.link import OnRound
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from smxgb.log import log
+from smxgb.metrics import CURVES
 from smxgb.objectives import kind_of
-from smxgb.progress import log
-from smxgb.ranked_metrics import Curve, Rows, ranked_value
+from smxgb.ranked_metrics import Rows, ranked_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
 
 type Values = dict[tuple[str, str], float]
 """(data set, metric) -> value, in the order of the log: data set by data set, then metric by metric."""
-
-
-_RANKS = frozenset({"auc", "aucpr"})
-"""Metrics that are defined only where there are rows of two classes."""
 
 
 class Evaluator:
@@ -57,7 +54,7 @@ class Evaluator:
         self._group = group
         self._curves = tuple(
             curve
-            for curve in get_args(Curve.__value__)
+            for curve in sorted(CURVES)
             if group.size > 1 and not per_query and any(metric.base == curve for metric in metrics)
         )
         self.matrices = matrices
@@ -133,7 +130,7 @@ class Evaluator:
         name = f"{data}-{metric.name}"
         if math.isnan(value) and name not in self._undefined:
             self._undefined.add(name)
-            asked = "do they hold more than one class" if metric.base in _RANKS else "do their labels fit it"
+            asked = "do they hold more than one class" if metric.base in CURVES else "do their labels fit it"
             log(f"{name} is undefined (nan) on these rows: {asked}, and any weight?")
 
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from smxgb.errors import Mistakes, UserError
 from smxgb.hyperparameters import resolve_constraints
 from smxgb.labels import BINARY, GAINED, PROBABILITY, WHOLE_GRADE
+from smxgb.log import log
+from smxgb.metrics import CURVES
 from smxgb.objectives import OBJECTIVES, kind_of
 from smxgb.plan import make_plan
-from smxgb.progress import log
 from smxgb.readers.columns import shown
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ LISTED = 10
 """How many labels a text names."""
 
 _RANKED: Mapping[str, Domain] = {"map": BINARY, "pre": BINARY}
-_SCORED: Mapping[str, Domain] = {"auc": PROBABILITY, "aucpr": PROBABILITY}
+_SCORED: Mapping[str, Domain] = dict.fromkeys(CURVES, PROBABILITY)
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,14 @@ import pyarrow as pa
 
 from smxgb.batch import SPARSE, Schema, Sparse
 from smxgb.errors import UserError
-from smxgb.progress import log
+from smxgb.log import log
 from smxgb.readers.categories import ordered, recoded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from smxgb.batch import Batch, Dense
-    from smxgb.channels import ContentType
+    from smxgb.content_types import ContentType
     from smxgb.store import Extent, Stored, Summary
 
 SHOWN = 5
@@ -99,8 +99,7 @@ def fitted(name: str, stored: Stored, schema: Schema, content_type: ContentType)
         if unseen:
             log(
                 f"Channel {name}: {len(unseen)} categories of {feature!r} are not in train and count as "
-                "missing: "
-                f"{', '.join(unseen[:SHOWN])}{', ...' if len(unseen) > SHOWN else ''}."
+                f"missing: {', '.join(unseen[:SHOWN])}{', ...' if len(unseen) > SHOWN else ''}."
             )
 
     def batches() -> Iterator[Batch]:

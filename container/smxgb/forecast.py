@@ -11,26 +11,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smxgb.batch import CELL_BYTES
-from smxgb.environment import Hosts, Paths, read_machine
+from smxgb.environment import Hosts, Paths
 from smxgb.errors import Mistakes, UserError
 from smxgb.hyperparameters import parse
 from smxgb.job import load_job, read_settings
 from smxgb.listing import read_listing
+from smxgb.log import readable_bytes
 from smxgb.logbook import counted
+from smxgb.machine import read_machine
 from smxgb.modes import choose_team
 from smxgb.plan import UNCERTAINTY, make_plan
-from smxgb.progress import readable_bytes
 from smxgb.rehearsal import rehearse
 from smxgb.store import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from smxgb.channels import ContentType
-    from smxgb.environment import Machine
+    from smxgb.content_types import ContentType
     from smxgb.hyperparameters import Parsed
     from smxgb.job import Places
     from smxgb.listing import Listing
+    from smxgb.machine import Machine
     from smxgb.modes import Team
     from smxgb.plan import Plan
 

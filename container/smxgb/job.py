@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from smxgb.channels import find_channels
-from smxgb.environment import Paths, can_write, read_hosts, read_json, read_machine
+from smxgb.environment import Paths, can_write, read_hosts, read_json
 from smxgb.errors import Mistakes, UserError
 from smxgb.hyperparameters import ColumnRef, parse, tunes_on_train
+from smxgb.machine import read_machine
 from smxgb.modes import choose_team, refuse_pipes
 from smxgb.objectives import kind_of
 
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from smxgb.channels import Channels
-    from smxgb.environment import Hosts, Machine
+    from smxgb.environment import Hosts
     from smxgb.hyperparameters import Hyperparameters, Parsed
+    from smxgb.machine import Machine
     from smxgb.modes import Team
 
 
@@ -124,7 +126,6 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
         team = choose_team(parameters, hosts, machine, mistakes)
         _check_spool_dir(parameters, mistakes)
         _refuse_what_comes_later(parameters, mistakes)
-        _check_spool_dir(parameters, mistakes)
         if channels:
             _cross_check(parameters, team, channels, mistakes)
     mistakes.raise_any()
@@ -191,9 +192,8 @@ def _refuse_what_comes_later(parameters: Parsed, mistakes: Mistakes) -> None:
         )
     if parameters.script_mode.get("sagemaker_program"):
         mistakes.add(
-            "sagemaker_program (a training script, entry_point) is not supported yet: leave out entry_point "
-            "to use "
-            "the built-in training."
+            "sagemaker_program (a training script, entry_point) is not supported yet: leave out "
+            "entry_point to use the built-in training."
         )
 
 
@@ -239,9 +239,8 @@ def _unused(settings: Hyperparameters, channels: Channels) -> Iterator[str]:
 def _need_validation(settings: Hyperparameters, mistakes: Mistakes) -> None:
     if settings.early_stopping_rounds:
         mistakes.add(
-            "early_stopping_rounds needs rows to watch that are not trained on: add a 'validation' channel, "
-            "or leave "
-            "early_stopping_rounds out."
+            "early_stopping_rounds needs rows to watch that are not trained on: add a 'validation' "
+            "channel, or leave early_stopping_rounds out."
         )
     if settings.tuning_metric and not tunes_on_train(settings):
         mistakes.add(

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from smxgb.channels import EXTENSIONS, is_data
+from smxgb.channels import is_data
+from smxgb.content_types import EXTENSIONS
 from smxgb.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from smxgb.channels import ContentType
+    from smxgb.content_types import ContentType
 
 OWN_LINE = re.compile(r"\s*(\d+)\s+(\S.*?)\s*")
 AWS_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\s+(\d+) (.+?)\s*")

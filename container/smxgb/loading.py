@@ -18,7 +18,7 @@ from smxgb.agreement import (
 from smxgb.errors import Mistakes, UserError
 from smxgb.features import describe_indexing, fitted, settle
 from smxgb.idle import check_idle, filled
-from smxgb.progress import log
+from smxgb.log import log
 from smxgb.readers import open_reader
 from smxgb.readers.rows import shown_file
 from smxgb.shares import share
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from smxgb.batch import Schema
-    from smxgb.channels import Channel, ContentType
+    from smxgb.channels import Channel
+    from smxgb.content_types import ContentType
     from smxgb.group import Group
     from smxgb.job import DataSettings, Job
-    from smxgb.progress import Link
+    from smxgb.link import Link
     from smxgb.readers import Reader
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import xgboost as xgb
 
 from smxgb import __version__
-from smxgb.progress import readable_bytes
+from smxgb.log import readable_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from smxgb.batch import Schema
     from smxgb.boosting import Trained
+    from smxgb.clocks import PhaseClock
     from smxgb.job import Job
-    from smxgb.progress import PhaseClock
     from smxgb.store import Summary
 
 SHOWN = 5

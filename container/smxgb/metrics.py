@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from smxgb.errors import UserError
 from smxgb.objectives import OBJECTIVES, kind_of
@@ -52,6 +52,10 @@ def _score(fits: frozenset[str], parameter: Parameter | None = None) -> Entry:
 def _own(fits: frozenset[str], *, maximise: bool = True) -> Entry:
     return Entry(maximise=maximise, fits=fits, source="container")
 
+
+type Curve = Literal["auc", "aucpr"]
+CURVES: frozenset[Curve] = frozenset(get_args(Curve.__value__))
+"""Metrics that are areas under a curve: they rank the rows of all classes against each other."""
 
 METRICS: Mapping[str, Entry] = {
     "rmse": _loss(),

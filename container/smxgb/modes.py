@@ -9,9 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from smxgb.channels import Channels
-    from smxgb.environment import Hosts, Machine
+    from smxgb.environment import Hosts
     from smxgb.errors import Mistakes
     from smxgb.hyperparameters import Hyperparameters, Parsed
+    from smxgb.machine import Machine
 
 type Mode = Literal["single", "collective", "dask"]
 type Device = Literal["cpu", "cuda"]
@@ -103,11 +104,9 @@ def _choose_device(parameters: Parsed, machine: Machine, mistakes: Mistakes) -> 
 def _runs_on_processors_only(settings: Hyperparameters) -> tuple[str, str] | None:
     """Return what has no GPU version, and what would do instead; None if all has one."""
     if settings.booster == "gblinear":
-        return "booster=gblinear", "booster=gbtree"
-    if settings.tree_method == "exact":
-        return "tree_method=exact", "tree_method=hist"
-    if settings.updater:
-        return f"updater={','.join(settings.updater)}", "leave updater out"
+        return "booster=gblinear", "use booster=gbtree"
+    if settings.updater or settings.method == "exact":
+        return settings.method_as_set, settings.to_hist
     return None
 
 
@@ -157,13 +156,13 @@ def _on_processors(
 def _for_one_worker(parameters: Parsed) -> Iterator[tuple[str, str, str]]:
     """Yield what can't be shared among workers, why where that is not plain, and what would do instead."""
     settings = parameters.settings
-    if settings.tree_method == "exact":
-        yield "tree_method=exact", "", "tree_method=hist"
     if settings.booster == "gblinear":
-        yield "booster=gblinear", ", since several would end with different models", "booster=gbtree"
+        yield "booster=gblinear", ", since several would end with different models", "use booster=gbtree"
+    elif settings.method == "exact":
+        yield settings.method_as_set, "", settings.to_hist
     if settings.objective == "survival:cox":
         why = ", since it compares each row with all that come after it in time"
-        yield "objective=survival:cox", why, "objective=survival:aft"
+        yield "objective=survival:cox", why, "use objective=survival:aft"
     for metric in parameters.metrics:
         if metric.base in {"cox-nloglik", "ams"} and settings.objective != "survival:cox":
             yield f"metric {metric.name}", "", "leave the metric out"

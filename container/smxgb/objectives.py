@@ -46,12 +46,14 @@ class Entry:
 
     `metric` is what XGBoost computes when none is asked for. `labels` are those that the objective takes,
     None for any number; `base_score`, the prediction before the first tree, lies between its two bounds.
+    `alphas` names the setting whose numbers it predicts one output each for.
     `needs_some` is what some label above 0 stands for, if the model is nan, in silence, without one.
     """
 
     metric: str
     labels: Domain | None = None
     base_score: tuple[float, float] = (-inf, inf)
+    alphas: Literal["quantile_alpha", "expectile_alpha"] | None = None
     needs_some: str | None = None
 
 
@@ -61,10 +63,10 @@ OBJECTIVES: Mapping[Objective, Entry] = {
     "reg:logistic": Entry("rmse", PROBABILITY, (0, 1)),
     "reg:pseudohubererror": Entry("mphe"),
     "reg:absoluteerror": Entry("mae"),
-    "reg:quantileerror": Entry("quantile"),
-    "reg:expectileerror": Entry("expectile"),
+    "reg:quantileerror": Entry("quantile", alphas="quantile_alpha"),
+    "reg:expectileerror": Entry("expectile", alphas="expectile_alpha"),
     "reg:gamma": Entry("gamma-deviance", POSITIVE, (0, inf)),
-    "reg:tweedie": Entry("tweedie-nloglik", NOT_NEGATIVE, (0, inf), "some amount above 0"),
+    "reg:tweedie": Entry("tweedie-nloglik", NOT_NEGATIVE, (0, inf), needs_some="some amount above 0"),
     "count:poisson": Entry("poisson-nloglik", NOT_NEGATIVE, (0, inf)),
     "binary:logistic": Entry("logloss", PROBABILITY, (0, 1)),
     "binary:logitraw": Entry("logloss", PROBABILITY),

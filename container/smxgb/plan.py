@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from smxgb.errors import UserError
-from smxgb.progress import readable_bytes
+from smxgb.log import readable_bytes
+from smxgb.metrics import CURVES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
-    from smxgb.hyperparameters import Parsed
+    from smxgb.hyperparameters import Hyperparameters, Method, Parsed
     from smxgb.store import Shape
 
 type MatrixKind = Literal["quantile", "iterated", "whole"]
@@ -91,12 +92,12 @@ def make_plan(
     holds beside the matrix. `gpu_available` are the bytes left on the GPU, None without one.
     """
     settings = parameters.settings
-    kind = choose_matrix(settings.booster, settings.tree_method, settings.updater)
-    outputs = classes or len(settings.quantile_alpha or settings.expectile_alpha or (0,))
+    kind = choose_matrix(settings)
+    outputs = classes or settings.outputs or 1
     row = _Row(kind, settings.max_bin or XGBOOST_MAX_BIN, outputs)
     bases = {metric.base for metric in parameters.metrics}
     # Sorting the predictions, and counting classes, lasts for one set at a time.
-    passing = 24 * bool(bases & {"auc", "aucpr"})
+    passing = 24 * bool(bases & CURVES)
     passing += OWN_METRIC * outputs * any(metric.own for metric in parameters.metrics)
     matrices = sum(
         round(shape.rows * (row.trained(shape) if name == "train" else row.evaluated(shape)))
@@ -112,23 +113,12 @@ def make_plan(
     return Plan(kind, reading + matrices, available, gpu)
 
 
-def choose_matrix(
-    booster: str | None, tree_method: str | None, updater: Collection[str] | None
-) -> MatrixKind:
-    """Return the kind of matrix for a booster, tree method and updaters, None being XGBoost's default.
-
-    XGBoost's `exact` takes no iterator, and only `hist` takes a binned matrix. Updaters take the place of the
-    tree method; `grow_colmaker` is that of `exact`, and `prune` looks at no rows.
-    """
-    if booster == "gblinear":
+def choose_matrix(settings: Hyperparameters) -> MatrixKind:
+    """Return the kind of matrix: `exact` takes no iterator in XGBoost, and only `hist` a binned matrix."""
+    if settings.booster == "gblinear":
         return "iterated"
-    if updater:
-        if "grow_colmaker" in updater:
-            return "whole"
-        return "quantile" if set(updater) <= {"grow_quantile_histmaker", "prune"} else "iterated"
-    if tree_method == "exact":
-        return "whole"
-    return "iterated" if tree_method == "approx" else "quantile"
+    kinds: Mapping[Method, MatrixKind] = {"exact": "whole", "approx": "iterated", "hist": "quantile"}
+    return kinds[settings.method]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ trees do; with continuous scores below 1e-6 for auc and 1e-5 for aucpr.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from smxgb.group import Group
+    from smxgb.metrics import Curve
 
     type Floats = npt.NDArray[np.float64]
     type Scores = npt.NDArray[np.float32]
@@ -35,8 +36,6 @@ FINE_BINS = 1 << 16
 
 MOST_REFINED = 1 << 10
 """Bins of the first histogram that are binned once more."""
-
-type Curve = Literal["auc", "aucpr"]
 
 
 @dataclass(frozen=True)

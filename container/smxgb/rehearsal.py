@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from smxgb import gpu
 from smxgb.batch import Schema
-from smxgb.environment import memory_available
 from smxgb.errors import Mistakes, UserError
 from smxgb.examination import examine
 from smxgb.groups import Runs
+from smxgb.log import log
 from smxgb.logbook import start_block
-from smxgb.progress import log
+from smxgb.machine import memory_available
 from smxgb.readers import open_reader
 from smxgb.store import Summary, no_rows, reading_bytes, summarise
 
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Seen:
-    """What the first batches have shown."""
+    """What the first batches have shown: the shapes of the channels, train first, and of a worker's part."""
 
     schema: Schema | None = None
     shapes: dict[str, Shape] = field(default_factory=dict)
+    shares: dict[str, Shape] = field(default_factory=dict)
     labels: dict[str, Labels] = field(default_factory=dict)
     reading: int = 0
 
@@ -41,8 +43,8 @@ def rehearse(job: Job) -> Shape:
     for line in start_block(job):
         log(line)
     hosts = len(job.hosts.names)
-    where = "on this host" if hosts == 1 else f"on {hosts} hosts, each"
-    log(f"Workers: {hosts}, {where} with {job.threads} threads.")
+    where = "on this host" if hosts == 1 else f"on {hosts} hosts"
+    log(f"Workers: {hosts * job.team.workers}, {where}, each with {job.threads} threads.")
     mistakes = Mistakes()
     seen = _Seen()
     for channel in job.channels:
@@ -57,10 +59,11 @@ def rehearse(job: Job) -> Shape:
                 job.parameters,
                 replace(seen.schema, names=names),
                 seen.labels,
-                seen.shapes,
-                rows=max((shape.rows for shape in seen.shapes.values()), default=0),
+                seen.shares,
+                rows=next((shape.rows for shape in seen.shapes.values()), 0),
                 reading=seen.reading,
-                available=memory_available(),
+                available=memory_available() // job.team.workers,
+                gpu_available=gpu.free_memory() if job.team.device.value == "cuda" else None,
             )
             for line in examined.describe():
                 log(line)
@@ -85,7 +88,9 @@ def _look_at(channel: Channel, job: Job, seen: _Seen) -> None:
     # libsvm has no names: the highest index of the rows is all that is known of its width.
     columns = len(own.names) or (summary.extent.highest or 0 if summary.extent else 0)
     rows = reader.expected_rows()
-    seen.shapes[channel.name] = replace(summary.shape(columns), rows=rows)
+    shape = seen.shapes[channel.name] = replace(summary.shape(columns), rows=rows)
+    hosts = len(job.hosts.names) if channel.distribution == "FullyReplicated" else 1
+    seen.shares[channel.name] = replace(shape, rows=-(-rows // (hosts * job.team.workers)))
     seen.reading = max(seen.reading, reading_bytes(reader, own))
     exactly = "" if reader.cheap_to_repeat else "about "
     log(f"Channel {channel.name}: {exactly}{rows:,} rows and {columns} columns.")

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smxgb.environment import can_write, free_bytes
-from smxgb.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from smxgb.progress import Link
+    from smxgb.link import Link
 
 PREFIX = "smxgb-scratch-"
 """How the names of scratch folders begin."""
@@ -31,16 +30,10 @@ def scratch_folder(chosen: str | None, base: Path, link: Link) -> Iterator[Path]
     """Make a folder in `chosen`, else on the volume with most room of /tmp's and `base`'s; remove it after.
 
     What jobs have left there that could not clean up is removed first, but not in `chosen`: other hosts may
-    work there too, and a lock does not reach them through every network file system. Raises UserError if
-    `chosen` can't be written.
+    work there too, and a lock does not reach them through every network file system.
     """
     if chosen:
         place = Path(chosen)
-        if not can_write(place):
-            raise UserError(
-                f"spool_dir={chosen!r} is no folder that can be written: give one that exists, or leave it "
-                "out."
-            )
     else:
         places = [place for place in (Path(tempfile.gettempdir()), base) if can_write(place)]
         place = max(places, key=free_bytes, default=base)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from smxgb.channels import DataFile
 from smxgb.errors import UserError
-from smxgb.progress import readable_bytes
+from smxgb.log import readable_bytes
 from smxgb.readers.streams import is_compressed
 
 if TYPE_CHECKING:

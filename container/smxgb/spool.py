@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from smxgb.batch import ROWS, SPARSE, Dense, Role, Sparse
 from smxgb.errors import PlatformError
-from smxgb.progress import readable_bytes
+from smxgb.log import readable_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

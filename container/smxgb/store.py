@@ -12,7 +12,7 @@ import pyarrow as pa
 from smxgb.batch import CELL_BYTES, Dense, Sparse, rows_of_batch
 from smxgb.groups import Runs
 from smxgb.labels import DISTINCT, Labels
-from smxgb.progress import log
+from smxgb.log import log
 from smxgb.readers.ahead import ahead
 from smxgb.readers.categories import used
 from smxgb.spool import read, sort_by_group, write

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING
 from smxgb.causes import WORK, out_of_memory, unreported, unstartable
 from smxgb.child import STOPS, Child
 from smxgb.control import Alone, join_hosts
-from smxgb.environment import ROOT, Paths, child_environ, oom_kills, read_hosts, read_json
+from smxgb.environment import ROOT, Paths, child_environ, read_hosts, read_json
 from smxgb.errors import UserError
-from smxgb.progress import PARTIAL, log_error
+from smxgb.link import PARTIAL
+from smxgb.log import log_error
+from smxgb.machine import oom_kills
 from smxgb.watch import Watch
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
     from smxgb.control import Control
     from smxgb.errors import JobError
-    from smxgb.progress import OnRound, Program
+    from smxgb.link import OnRound, Program
 
 PROGRAM = (sys.executable, "-P", "-m", "smxgb")
 """How a process of ours is started. -P keeps a module that lies in the current folder from standing in for

@@ -14,7 +14,8 @@ from smxgb.child import STOPS, ended_among
 from smxgb.control.clock import Clock
 from smxgb.control.limits import beat_of
 from smxgb.errors import as_job_error, from_json
-from smxgb.progress import PARTIAL, log
+from smxgb.link import PARTIAL
+from smxgb.log import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from smxgb.child import Child
     from smxgb.control import Control
     from smxgb.errors import JobError
-    from smxgb.progress import Program
+    from smxgb.link import Program
 
 SETTLING = 1.0
 """Seconds in which a better cause may still come, when one process may have failed because another has."""

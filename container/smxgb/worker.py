@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 from smxgb import gpu, logbook
 from smxgb.artifacts import MODEL_NAME, prepare_folders, stage_importance, stage_model, stage_report
 from smxgb.boosting import EarlyStopping, Recipe, boost
-from smxgb.environment import memory_available
+from smxgb.clocks import PhaseClock, RoundClock
 from smxgb.evaluation import Evaluator, evaluation_line
 from smxgb.examination import check_groups, examine
 from smxgb.hyperparameters import booster_params
 from smxgb.loading import load
+from smxgb.log import log
+from smxgb.machine import memory_available
 from smxgb.matrix import build_matrix
 from smxgb.own_metrics import OwnMetrics
-from smxgb.progress import PhaseClock, RoundClock, log
 from smxgb.scratch import scratch_folder
 
 if TYPE_CHECKING:
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
     from smxgb.group import Group
     from smxgb.job import Job
     from smxgb.labels import Labels
+    from smxgb.link import Link
     from smxgb.loading import Loaded
     from smxgb.modes import Device
     from smxgb.plan import Plan
-    from smxgb.progress import Link
 
 
 @dataclass(frozen=True)

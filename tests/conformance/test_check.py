@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes
 from tests import mistakes
@@ -17,8 +18,6 @@ from tests.opt_ml import Source, csv, parquet, write_opt_ml
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pandas as pd
 
 
 def table() -> pd.DataFrame:
@@ -53,7 +52,7 @@ def test_a_good_job_is_described_and_nothing_is_written(tmp_path: Path, form: ob
     assert done.returncode == 0, done.stderr
     assert not done.stderr
     assert "Mode: single (one host). Device: cpu (no GPU is there).\n" in done.stdout
-    assert re.search(r"^Workers: 1, on this host with \d+ threads\.$", done.stdout, re.MULTILINE)
+    assert re.search(r"^Workers: 1, on this host, each with \d+ threads\.$", done.stdout, re.MULTILINE)
     rows_line = re.search(r"^Channel train: (about )?(\d+) rows and 10 columns\.$", done.stdout, re.MULTILINE)
     assert rows_line
     assert int(rows_line[2]) == pytest.approx(300, rel=0.02)
@@ -67,6 +66,22 @@ def test_a_good_job_is_described_and_nothing_is_written(tmp_path: Path, form: ob
     assert low <= about <= high
     assert done.stdout.splitlines()[-1].startswith("Nothing was found that would stop the job.")
     assert set(tmp_path.rglob("*")) == before
+
+
+def test_the_memory_is_that_of_one_of_the_workers_that_share_the_rows(tmp_path: Path) -> None:
+    rows = pd.concat([table()] * 1000).astype(np.float32)
+    settings = {"num_round": 5, "use_dask_gpu_training": "true", "device": "cpu"}
+    needed = {}
+    for workers in (1, 4):
+        base = tmp_path / str(workers)
+        chosen = {**settings, "workers_per_host": workers}
+        write_opt_ml(base, hyperparameters=chosen, channels={"train": parquet(rows)})
+        done = check(base)
+        assert done.returncode == 0, done.stderr
+        assert f"Workers: {workers}, on this host, each with " in done.stdout
+        [found] = re.findall(r"Matrix: quantile, about (\d+) MiB", done.stdout)
+        needed[workers] = int(found)
+    assert needed[4] < needed[1]
 
 
 def test_a_laptop_needs_a_file_and_a_folder_only(tmp_path: Path) -> None:

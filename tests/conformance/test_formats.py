@@ -207,9 +207,8 @@ def test_parquet_through_a_pipe_is_refused_in_one_sentence(tmp_path: Path) -> No
     done = job(tmp_path, {"num_round": 2}, train=mode(parquet(table()), "Pipe"))
     assert done.code == 2
     assert done.failure == (
-        "UserError: channel 'train': TrainingInputMode='Pipe' can't be: a Parquet file has its index at its "
-        "end: "
-        "use File or FastFile."
+        "UserError: channel 'train': TrainingInputMode='Pipe' can't be: a Parquet file has its index at "
+        "its end: use File or FastFile."
     )
 
 
@@ -350,9 +349,8 @@ def test_ranking_without_groups_is_refused(tmp_path: Path) -> None:
     done = job(tmp_path, {"num_round": 2, "objective": "rank:ndcg"}, train=source)
     assert done.code == 2
     assert done.failure == (
-        "UserError: channel train has no groups, whose rows objective=rank:ndcg ranks: write qid: behind the "
-        "labels "
-        "of libsvm files, or set group_column."
+        "UserError: channel train has no groups, whose rows objective=rank:ndcg ranks: write qid: behind "
+        "the labels of libsvm files, or set group_column."
     )
 
 

@@ -186,7 +186,7 @@ TABLE = {
         {"tree_method": "gpu_hist"},
     ),
     "a method without a GPU version": Mistake(
-        "UserError: tree_method=exact does not run on a GPU: use device=cpu, or tree_method=hist.",
+        "UserError: tree_method=exact does not run on a GPU: use device=cpu, or use tree_method=hist.",
         {"tree_method": "exact", "device": "cuda"},
     ),
     "early stopping without validation": Mistake(
@@ -227,11 +227,6 @@ TABLE = {
     "a setting of later": Mistake(
         "UserError: shap_rows='100' is not available in this version: leave it out (the default is 0).",
         {"shap_rows": 100},
-    ),
-    "a spool folder that is not there": Mistake(
-        "UserError: spool_dir='/no/such/folder' is no folder that can be written: give one that "
-        "exists, or leave it out.",
-        {"spool_dir": "/no/such/folder"},
     ),
     "settings and channels at once": Mistake(
         "UserError: 2 mistakes. 1. learnin_rate is not a hyperparameter: did you mean learning_rate?",

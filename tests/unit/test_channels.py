@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from smxgb.channels import Channels, detect_content_type, find_channels, find_files
+from smxgb.channels import Channels, find_channels, find_files
 from smxgb.errors import UserError
 
 if TYPE_CHECKING:
@@ -148,32 +148,3 @@ def test_a_channel_with_nothing_but_skipped_files_is_refused_with_their_names(tm
     fill(tmp_path / "train", _SUCCESS=b"")
     (text,) = mistakes(tmp_path, {"train": {}})
     assert "only _SUCCESS (empty), which are no data" in text
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "expected"),
-    [
-        ("a.csv", LIBSVM, "csv"),
-        ("a.parquet", b"PAR1....", "parquet"),
-        ("part-0", b"PAR1....", "parquet"),
-        ("part-0", CSV, "csv"),
-        ("part-0", LIBSVM, "libsvm"),
-        ("part-0", b"1 qid:3 1:0.5\n", "libsvm"),
-        ("part-0", b"\x0a\x23\xd7\xce\0\0", "recordio-protobuf"),
-        ("part-0", b"3\n4\n", "csv"),
-        ("part-0", b"12:30,5\n", "csv"),
-    ],
-)
-def test_a_missing_content_type_is_told_by_extension_then_by_first_bytes(
-    tmp_path: Path, name: str, content: bytes, expected: str
-) -> None:
-    (tmp_path / name).write_bytes(content)
-    content_type, why = detect_content_type("train", find_files(tmp_path)[0])
-    assert content_type == expected
-    assert name in why
-
-
-def test_two_types_in_one_channel_are_refused(tmp_path: Path) -> None:
-    fill(tmp_path, a__csv=CSV, b__parquet=b"PAR1")
-    with pytest.raises(UserError, match=r"csv \(a\.csv\) and parquet \(b\.parquet\)"):
-        detect_content_type("train", find_files(tmp_path)[0])

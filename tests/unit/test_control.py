@@ -14,7 +14,6 @@ from smxgb.control.limits import Limits
 from smxgb.control.wire import NotReady, Wire, make_key, own_address, resolve
 from smxgb.environment import Hosts
 from smxgb.errors import JobError, PlatformError, UserError, from_json
-from smxgb.hyperparameters import Hyperparameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -101,15 +100,17 @@ def test_hosts_that_are_not_equal_are_named_with_what_each_has(group: Group) -> 
     assert not any("lead" in message for message in group.heard[0])
 
 
-def test_the_hosts_may_leave_when_all_are_done_and_the_leader_parts(group: Group) -> None:
-    other, third = group.come(), group.come()
+def test_the_others_may_leave_once_the_leader_parts(group: Group) -> None:
+    group.come(), group.come()
     arrive(*group.ends)
     group.until(0, "lead")
     for end in group.ends:
         end.done()
     assert group.until(0, "leave") is True
     assert not any("leave" in message for message in group.heard[1])
-    assert [type(end) for end in (other, third)] == [Follower, Follower]
+    group.ends[0].close()
+    for index in (1, 2):
+        assert group.until(index, "leave") is True
 
 
 def test_the_first_certain_failure_is_the_cause_everywhere_with_its_host_and_code(group: Group) -> None:
@@ -244,11 +245,6 @@ def test_the_supervisors_read_a_number_in_all_spellings(text: object) -> None:
 @pytest.mark.parametrize("text", ["", "soon", "-3", "0", "4.5", "1e3", None, [45], "99999999999999"])
 def test_what_is_no_number_is_left_to_the_work_to_refuse(text: object) -> None:
     assert Limits.read({"start_timeout": text}) == Limits()
-
-
-def test_the_settings_have_the_supervisors_defaults() -> None:
-    declared = Hyperparameters(num_round=1)
-    assert Limits(declared.control_port, declared.start_timeout, declared.silence_timeout) == Limits()
 
 
 def test_the_key_depends_on_job_hosts_and_settings() -> None:

@@ -14,7 +14,7 @@ from smxgb.features import describe_indexing, fitted, settle
 from smxgb.store import Extent, Stored, Summary, summarise
 
 if TYPE_CHECKING:
-    from smxgb.channels import ContentType
+    from smxgb.content_types import ContentType
     from smxgb.features import Indexing
 
 UNNAMED = Schema((), invented=True)

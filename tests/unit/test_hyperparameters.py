@@ -560,7 +560,6 @@ def test_each_declared_parameter_is_one_that_xgboost_uses(field: str) -> None:
     job = parsed(**owner, **{name: text})
     answer = upstream.ask(booster_params(job) | resolve_constraints(job.settings, ["a", "b", "c"]))
     assert answer == upstream.Answer(None, frozenset())
-    assert trait_of(field).use == "xgboost"
     for alias in trait_of(field).aliases:
         assert upstream.ask({alias: "1"}) == upstream.Answer(None, frozenset())
 
@@ -650,7 +649,7 @@ def test_absent_parameters_of_xgboost_are_left_to_xgboost_but_for_the_objective(
 def test_a_setting_that_comes_later_is_accepted_at_its_default_only(field: str) -> None:
     default = Hyperparameters.model_fields[field].default
     assert parsed(**{field: "null" if default is None else json.dumps(default)}) == parsed()
-    named = {"libsvm_indexing": "1", "checkpoint_mismatch": "restart", "categorical_columns": "a"}
+    named = {"checkpoint_mismatch": "restart"}
     other = named.get(field) or (json.dumps(not default) if isinstance(default, bool) else "4321")
     assert mistake(**{field: other}).startswith(
         f"{field}='{other}' is not available in this version: leave it out"
@@ -733,6 +732,10 @@ def test_settings_that_contradict_each_other_are_refused_as_xgboost_does(
             {"multi_strategy": "multi_output_tree", "updater": "grow_quantile_histmaker,prune"},
             ("multi_output_tree does not go with updater=grow_quantile_histmaker,prune",),
         ),
+        ({"multi_strategy": "multi_output_tree", "updater": "grow_histmaker"}, ("leave updater out",)),
+        ({"categorical_columns": "1", "tree_method": "exact"}, ("tree_method=exact can't split categories",)),
+        ({"categorical_columns": "1", "updater": "grow_colmaker"}, ("updater=grow_colmaker can't split",)),
+        ({"enable_categorical": "true", "booster": "gblinear"}, ("use booster=gbtree",)),
         ({"label_upper_column": "2"}, ("label_upper_column goes with objective=survival:aft only",)),
         (
             {

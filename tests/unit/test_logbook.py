@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from smxgb.channels import Channel, Channels, DataFile
-from smxgb.environment import Hosts, Machine, Paths
+from smxgb.environment import Hosts, Paths
 from smxgb.hyperparameters import parse
 from smxgb.job import Job
 from smxgb.logbook import start_block
+from smxgb.machine import Machine
 from smxgb.modes import Choice, Team
 
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from smxgb.channels import Channel, Channels
-from smxgb.environment import Hosts, Machine
+from smxgb.environment import Hosts
 from smxgb.errors import Mistakes
 from smxgb.hyperparameters import parse
+from smxgb.machine import Machine
 from smxgb.modes import Team, choose_team, refuse_pipes
 
 if TYPE_CHECKING:
@@ -101,7 +102,9 @@ def test_dask_without_a_gpu_is_refused_in_one_sentence_that_offers_the_cpu() -> 
     assert "device=cpu" in mistake
 
 
-@pytest.mark.parametrize("setting", [{"tree_method": "exact"}, {"booster": "gblinear"}])
+@pytest.mark.parametrize(
+    "setting", [{"tree_method": "exact"}, {"updater": "grow_colmaker"}, {"booster": "gblinear"}]
+)
 def test_what_has_no_gpu_version_is_refused_in_one_sentence(setting: dict[str, str]) -> None:
     [(name, value)] = setting.items()
     _, mistakes = chosen(machine(4), use_dask_gpu_training="true", **setting)
@@ -111,14 +114,21 @@ def test_what_has_no_gpu_version_is_refused_in_one_sentence(setting: dict[str, s
     assert len(mistakes) == 1
 
 
-@pytest.mark.parametrize("setting", [{"tree_method": "exact"}, {"booster": "gblinear"}])
+@pytest.mark.parametrize(
+    "setting", [{"tree_method": "exact"}, {"updater": "grow_colmaker"}, {"booster": "gblinear"}]
+)
 def test_unasked_what_has_no_gpu_version_trains_on_the_processors(setting: dict[str, str]) -> None:
     assert team_of(machine(4), **setting) == ("single", "cpu", 1)
 
 
 @pytest.mark.parametrize(
     "settings",
-    [{"objective": "survival:cox"}, {"tree_method": "exact"}, {"booster": "gblinear"}],
+    [
+        {"objective": "survival:cox"},
+        {"tree_method": "exact"},
+        {"updater": "grow_colmaker"},
+        {"booster": "gblinear"},
+    ],
     ids=str,
 )
 def test_what_can_not_be_shared_is_refused_for_several_workers(settings: dict[str, str]) -> None:
@@ -180,3 +190,35 @@ def test_all_hosts_must_offer_the_same() -> None:
     two, four = (chosen(machine(gpus), 2)[0] for gpus in (2, 4))
     assert two.offer() != four.offer()
     assert two.offer() == {"mode": "dask", "device": "cuda", "workers": 2}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "settings", "value", "why"),
+    [
+        (0, {}, "cpu", "no GPU is there"),
+        (1, {}, "cuda", "a GPU is there"),
+        (1, {"device": "cuda"}, "cuda", "as asked for"),
+        (1, {"tree_method": "gpu_hist"}, "cuda", "as asked for"),
+        (1, {"tree_method": "exact"}, "cpu", "tree_method=exact has no GPU version"),
+        (1, {"booster": "gblinear"}, "cpu", "booster=gblinear has no GPU version"),
+        (0, {"tree_method": "gpu_hist", "device": "cpu"}, "cpu", "as asked for"),
+        (2, {"device": "cpu"}, "cpu", "as asked for; 2 GPUs are not used"),
+    ],
+)
+def test_the_device_follows_the_machine_unless_the_job_says_otherwise(
+    gpus: int, settings: dict[str, object], value: str, why: str
+) -> None:
+    team, mistakes = chosen(machine(gpus), **settings)
+    assert not mistakes
+    assert (team.device.value, team.device.why) == (value, why)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"device": "cuda"}, {"tree_method": "gpu_hist"}, {"gpu_id": 0}, {"n_gpus": 1}]
+)
+def test_a_gpu_that_is_not_there_is_a_mistake_of_the_setting_that_asks_for_it(
+    settings: dict[str, object],
+) -> None:
+    [(name, value)] = settings.items()
+    _, [mistake] = chosen(machine(), **settings)
+    assert mistake.startswith(f"{name}={str(value)!r} needs a GPU and this host has none")

@@ -20,18 +20,24 @@ def needed(shapes: dict[str, Shape] | None = None, classes: int | None = None, *
 
 
 @pytest.mark.parametrize(
-    ("booster", "tree_method", "kind"),
+    ("settings", "kind"),
     [
-        (None, None, "quantile"),
-        ("dart", "hist", "quantile"),
-        (None, "auto", "quantile"),
-        (None, "approx", "iterated"),
-        ("gblinear", None, "iterated"),
-        (None, "exact", "whole"),
+        ({}, "quantile"),
+        ({"booster": "dart", "tree_method": "hist"}, "quantile"),
+        ({"tree_method": "auto"}, "quantile"),
+        ({"tree_method": "approx"}, "iterated"),
+        ({"booster": "gblinear"}, "iterated"),
+        ({"booster": "gblinear", "updater": "shotgun"}, "iterated"),
+        ({"tree_method": "exact"}, "whole"),
+        ({"updater": "grow_colmaker,prune"}, "whole"),
+        ({"updater": "grow_quantile_histmaker,prune"}, "quantile"),
+        ({"updater": "grow_histmaker"}, "iterated"),
+        ({"updater": "grow_histmaker", "tree_method": "exact"}, "iterated"),
     ],
+    ids=str,
 )
-def test_each_way_to_train_has_its_matrix(booster: str | None, tree_method: str | None, kind: str) -> None:
-    assert choose_matrix(booster, tree_method, None) == kind
+def test_each_way_to_train_has_its_matrix(settings: dict[str, str], kind: str) -> None:
+    assert choose_matrix(parse({"num_round": 1, **settings}).settings) == kind
 
 
 def test_a_row_of_numbers_needs_a_byte_for_each_value_twice() -> None:
@@ -53,6 +59,7 @@ def test_more_outputs_need_more() -> None:
     assert (
         needed(objective="reg:quantileerror", quantile_alpha="[0.1,0.9]", eval_metric="quantile") > needed()
     )
+    assert needed(objective="reg:absoluteerror", quantile_alpha="[0.1,0.9]") == needed()
 
 
 def test_missing_values_widen_the_index() -> None:

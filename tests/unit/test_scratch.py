@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from smxgb.progress import Link
+from smxgb.link import Link
 from smxgb.scratch import PREFIX, YOUNG, scratch_folder
 
 HOLDER = """
 import sys
 from pathlib import Path
-from smxgb.progress import Link
+from smxgb.link import Link
 from smxgb.scratch import scratch_folder
 with scratch_folder(None, Path(sys.argv[1]), Link()) as folder:
     print(folder, flush=True)

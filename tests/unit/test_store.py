@@ -24,7 +24,8 @@ from smxgb.store import Stored, Summary, keep, summarise, told
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from smxgb.channels import ContentType, InputMode
+    from smxgb.channels import InputMode
+    from smxgb.content_types import ContentType
 
 SIDES: list[tuple[ContentType, InputMode]] = [("csv", "File"), ("parquet", "File"), ("parquet", "FastFile")]
 
@@ -119,8 +120,7 @@ def test_a_volume_that_is_too_small_is_refused_before_reading(
     with pytest.raises(PlatformError) as caught:
         kept(tmp_path, pa.table(columns(10_000)), "csv", "File")
     assert caught.value.mistakes[0].endswith(
-        f" in {tmp_path}/spool, where 1.0 KiB are free: give the job a larger volume (volume_size), or "
-        f"set "
+        f" in {tmp_path}/spool, where 1.0 KiB are free: give the job a larger volume (volume_size), or set "
         "spool_dir."
     )
     assert not (tmp_path / "spool" / "train").exists()

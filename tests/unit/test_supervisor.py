@@ -30,7 +30,7 @@ WORK = """
 import os, signal, subprocess, sys, time
 from pathlib import Path
 from smxgb.errors import AlgorithmError, PlatformError, UserError
-from smxgb.progress import Link, die_with_parent
+from smxgb.link import Link, die_with_parent
 fd = int(sys.argv[-1])
 link = Link(fd)
 die_with_parent(fd)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 WATCH = """
 import sys, time
 from pathlib import Path
-from smxgb.progress import log
+from smxgb.log import log
 from smxgb.terminal import round_bar
 with round_bar(Path(sys.argv[1])) as on_round:
     if on_round is None:

@@ -15,7 +15,7 @@ from smxgb.control.leader import NEWS, silence
 from smxgb.control.limits import beat_of
 from smxgb.control.wire import NotReady, Wire, resolve
 from smxgb.errors import JobError, PlatformError
-from smxgb.progress import log
+from smxgb.log import log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -86,7 +86,7 @@ class Follower:
             self._last_beat = now
             if self._wire is not None:
                 self._wire.send({"beat": True})
-        if not any("abort" in message or "leave" in message for message in heard) and not self._is_over:
+        if not _final(heard) and not self._is_over:
             for error in self._causes(now):
                 heard.append({"abort": error.as_json()})
                 if self._wire is not None:  # should the leader wake up, it learns what has become of it

@@ -17,7 +17,7 @@ from smxgb.control.clock import Clock
 from smxgb.control.limits import beat_of
 from smxgb.control.wire import PATIENCE, NotReady, Wire, own_address
 from smxgb.errors import JobError, PlatformError, UserError, from_json
-from smxgb.progress import log
+from smxgb.log import log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection, answer_challenge, deliver_cha
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from smxgb.environment import Hosts
 
@@ -53,14 +53,7 @@ class Wire:
         Raises OSError, EOFError or AuthenticationError if it does not listen yet, or is of another job.
         """
         stream = socket.create_connection((address, port), timeout=PATIENCE)
-        connection = _connection(stream)
-        try:
-            answer_challenge(connection, key)
-            deliver_challenge(connection, key)
-        except BaseException:
-            connection.close()
-            raise
-        return cls(connection)
+        return cls(_proved(stream, key, answer_challenge, deliver_challenge))
 
     @classmethod
     def accept(cls, stream: socket.socket, key: bytes) -> Wire:
@@ -68,14 +61,7 @@ class Wire:
 
         Raises OSError, EOFError or AuthenticationError if it is not.
         """
-        connection = _connection(stream)
-        try:
-            deliver_challenge(connection, key)
-            answer_challenge(connection, key)
-        except BaseException:
-            connection.close()
-            raise
-        return cls(connection)
+        return cls(_proved(stream, key, deliver_challenge, answer_challenge))
 
     def fileno(self) -> int:
         """Return the descriptor of the connection."""
@@ -129,6 +115,18 @@ def own_address(hosts: Hosts) -> str:
         request = struct.pack("256s", (hosts.interface or "eth0").encode()[:15])
         return socket.inet_ntoa(fcntl.ioctl(probe.fileno(), SIOCGIFADDR, request)[20:24])
     raise NotReady(f"its own name stands for {address}, which other hosts can't reach")
+
+
+def _proved(stream: socket.socket, key: bytes, *steps: Callable[[Connection, bytes], None]) -> Connection:
+    """Return the stream as a connection once both ends have shown, in these steps, that they have the key."""
+    connection = _connection(stream)
+    try:
+        for step in steps:
+            step(connection, key)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _connection(stream: socket.socket) -> Connection:

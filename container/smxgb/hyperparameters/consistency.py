@@ -17,7 +17,6 @@ type Finding = tuple[frozenset[str], str]
 
 _LINEAR_UPDATERS = frozenset({"shotgun", "coord_descent"})
 _MODIFIERS = frozenset({"refresh", "prune"})
-_NOT_HIST = frozenset({"exact", "approx"})
 
 
 def conflicts(settings: Hyperparameters) -> Iterator[Finding]:
@@ -43,14 +42,15 @@ def _about_objective(settings: Hyperparameters) -> Iterator[Finding]:
             f"num_class={settings.num_class} goes with multi:softmax and multi:softprob only, "
             f"not with objective={objective}: leave it out, or change the objective.",
         )
-    for field, owner in (("quantile_alpha", "reg:quantileerror"), ("expectile_alpha", "reg:expectileerror")):
-        alphas = getattr(settings, field)
-        if objective == owner and not alphas:
-            yield _finding(
-                {field, "objective"},
-                f"objective={owner} needs {field}: a number from 0 to 1, or a list, as [0.1, 0.9].",
-            )
-        elif alphas and list(alphas) != sorted(alphas):
+    needed = OBJECTIVES[objective].alphas
+    if needed and not getattr(settings, needed):
+        yield _finding(
+            {needed, "objective"},
+            f"objective={objective} needs {needed}: a number from 0 to 1, or a list, as [0.1, 0.9].",
+        )
+    for field in ("quantile_alpha", "expectile_alpha"):
+        alphas = list(getattr(settings, field) or ())
+        if alphas != sorted(alphas):
             yield _finding({field}, f"{field} must ascend: write it as {sorted(alphas)}.")
     bounds = {name: getattr(settings, name) for name in ("label_lower_column", "label_upper_column")}
     if objective == "survival:aft":
@@ -85,7 +85,7 @@ def _about_groups(settings: Hyperparameters) -> Iterator[Finding]:
 def _about_base_score(settings: Hyperparameters) -> Iterator[Finding]:
     objective = settings.objective
     scores = settings.base_score or ()
-    outputs = _outputs(settings)
+    outputs = settings.outputs
     if len(scores) > 1 and outputs not in {None, len(scores)}:
         yield _finding(
             {"base_score", "objective", "num_class", "quantile_alpha", "expectile_alpha"},
@@ -103,38 +103,26 @@ def _about_base_score(settings: Hyperparameters) -> Iterator[Finding]:
         )
 
 
-def _outputs(settings: Hyperparameters) -> int | None:
-    """Return how many numbers the model predicts for a row, None if the classes are to be counted."""
-    objective = settings.objective
-    if kind_of(objective) == "multi-class":
-        return settings.num_class
-    alphas = {"reg:quantileerror": settings.quantile_alpha, "reg:expectileerror": settings.expectile_alpha}
-    return len(alphas.get(objective) or ()) or 1
-
-
 def _about_trees(settings: Hyperparameters) -> Iterator[Finding]:
     if settings.booster == "gblinear":
         return
-    # Updaters take the place of the tree method.
-    updaters = settings.updater or ()
-    chosen = f"updater={','.join(updaters)}" if updaters else f"tree_method={settings.tree_method}"
-    fields = {"updater", "tree_method"}
-    exact = "grow_colmaker" in updaters if updaters else settings.tree_method == "exact"
+    chosen, fields = settings.method_as_set, {"updater", "tree_method"}
+    exact = settings.method == "exact"
     if exact and settings.max_depth == 0:
         yield _finding(
             fields | {"max_depth"},
-            f"max_depth=0 (no limit) does not go with {chosen}: set a depth, or use tree_method=hist.",
+            f"max_depth=0 (no limit) does not go with {chosen}: set a depth, or {settings.to_hist}.",
         )
     if exact and settings.sampling_method == "gradient_based" and (settings.subsample or 1) < 1:
         yield _finding(
             fields | {"sampling_method", "subsample"},
-            f"sampling_method=gradient_based does not go with {chosen}: use tree_method=hist.",
+            f"sampling_method=gradient_based does not go with {chosen}: {settings.to_hist}.",
         )
-    hist = set(updaters) <= {"grow_quantile_histmaker"} if updaters else settings.tree_method not in _NOT_HIST
+    hist = settings.method == "hist" and "prune" not in (settings.updater or ())
     if settings.multi_strategy == "multi_output_tree" and not hist:
         yield _finding(
             fields | {"multi_strategy"},
-            f"multi_strategy=multi_output_tree does not go with {chosen}: use tree_method=hist.",
+            f"multi_strategy=multi_output_tree does not go with {chosen}: {settings.to_hist}.",
         )
 
 
@@ -177,14 +165,16 @@ def _about_categories(settings: Hyperparameters) -> Iterator[Finding]:
     field = "categorical_columns" if settings.categorical_columns else "enable_categorical"
     if not getattr(settings, field):
         return
-    for name, value in (("booster", "gblinear"), ("tree_method", "exact")):
-        if getattr(settings, name) == value:
-            yield _finding(
-                {field, name},
-                f"{name}={value} can't split categories, which {field} asks for: encode them as numbers, or "
-                "use "
-                "tree_method=hist.",
-            )
+    if settings.booster == "gblinear":
+        chosen, instead = "booster=gblinear", "use booster=gbtree"
+    elif settings.method == "exact":
+        chosen, instead = settings.method_as_set, settings.to_hist
+    else:
+        return
+    yield _finding(
+        {field, "booster", "tree_method", "updater"},
+        f"{chosen} can't split categories, which {field} asks for: encode them as numbers, or {instead}.",
+    )
 
 
 def _about_columns(settings: Hyperparameters) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from smxgb.control.limits import Limits
-from smxgb.objectives import Objective
+from smxgb.objectives import OBJECTIVES, Objective, kind_of
 
 ColumnRef = str | int
 """A column by name, or by its index in the file before any is dropped; negative counts from the end."""
@@ -46,6 +46,10 @@ _Updater = Literal[
     "shotgun",
     "coord_descent",
 ]
+
+Method = Literal["exact", "approx", "hist"]
+_OF_HIST = frozenset({"grow_quantile_histmaker", "prune"})
+"""`prune` looks at no rows."""
 
 
 @dataclass(frozen=True)
@@ -251,6 +255,33 @@ class Hyperparameters(BaseModel):
     tracker_port: _Port = _container(9091, "Port of XGBoost's tracker.")
     scheduler_port: _Port = _container(8786, "Port of Dask's scheduler.")
     dashboard: bool = _container(False, "Run Dask's dashboard on the first host, port 8787.")  # noqa: FBT003
+
+    @property
+    def method(self) -> Method:
+        """The tree method in effect: updaters take the place of `tree_method`, and each belongs to one."""
+        if self.updater:
+            if "grow_colmaker" in self.updater:
+                return "exact"
+            return "hist" if set(self.updater) <= _OF_HIST else "approx"
+        return "hist" if self.tree_method is None or self.tree_method == "auto" else self.tree_method
+
+    @property
+    def method_as_set(self) -> str:
+        """The setting that `method` comes from, as a job gives it."""
+        return f"updater={','.join(self.updater)}" if self.updater else f"tree_method={self.tree_method}"
+
+    @property
+    def to_hist(self) -> str:
+        """What to do for the tree method hist, as the end of a sentence."""
+        return "leave updater out" if self.updater else "use tree_method=hist"
+
+    @property
+    def outputs(self) -> int | None:
+        """How many numbers the model predicts for a row; None if the classes are to be counted."""
+        if kind_of(self.objective) == "multi-class":
+            return self.num_class
+        alphas = OBJECTIVES[self.objective].alphas
+        return len(getattr(self, alphas) or (0,)) if alphas else 1
 
 
 def trait_of(field: str) -> Trait:

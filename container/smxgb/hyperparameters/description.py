@@ -6,6 +6,7 @@ import re
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
+from smxgb.content_types import CONTENT_TYPES
 from smxgb.hyperparameters.declaration import OBSOLETE, Hyperparameters, Use, name_of, trait_of
 from smxgb.hyperparameters.upstream import defaults
 from smxgb.metrics import METRICS, metric_definitions
@@ -50,13 +51,6 @@ _BY_THE_JOB = frozenset(
 """Parameters of XGBoost without one value of their own: the data, the machine or other settings decide."""
 
 _UNBOUNDED = 2**31 - 1
-
-CONTENT_TYPES: Mapping[str, tuple[str, ...]] = {
-    "csv": ("text/csv", "csv"),
-    "libsvm": ("text/libsvm", "text/x-libsvm", "libsvm"),
-    "parquet": ("application/x-parquet", "parquet"),
-    "recordio-protobuf": ("application/x-recordio-protobuf", "recordio-protobuf"),
-}
 
 
 def allowed(field: str) -> str:
@@ -141,7 +135,10 @@ def describe() -> dict[str, object]:
     return {
         "hyperparameters": [_described(field, upstream) for field in Hyperparameters.model_fields],
         "obsolete_hyperparameters": dict(OBSOLETE),
-        "content_types": {kind: list(names) for kind, names in CONTENT_TYPES.items()},
+        "content_types": {
+            kind: [name for name, named in CONTENT_TYPES.items() if named == kind]
+            for kind in dict.fromkeys(CONTENT_TYPES.values())
+        },
         "channels": ["train", "validation"],
         "metrics": [
             {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
 from smxgb.metrics import (
+    CURVES,
     RANKING_CUT,
     Metric,
     default_metric,
@@ -17,7 +18,7 @@ from smxgb.metrics import (
     right_for,
     unfit_reason,
 )
-from smxgb.objectives import kind_of
+from smxgb.objectives import OBJECTIVES, kind_of
 
 if TYPE_CHECKING:
     from smxgb.errors import Mistakes
@@ -111,12 +112,14 @@ def _unfit(metric: Metric, settings: Hyperparameters) -> str | None:
     needed = _ALPHAS.get(metric.base)
     if needed and not getattr(settings, needed):
         return f"metric {metric.name} needs {needed}: set it, or leave the metric out."
-    for base, field in _ALPHAS.items():
-        several = len(getattr(settings, field) or ()) > 1 and settings.objective == f"reg:{base}error"
-        if several and metric.base != base:
-            return f"metric {metric.name} is not for several predictions of a row ({field}): use {base}."
     of_classes = kind_of(settings.objective) == "multi-class"
-    if of_classes and settings.group_column is not None and metric.base in {"auc", "aucpr"}:
+    entry = OBJECTIVES[settings.objective]
+    if not of_classes and settings.outputs != 1 and metric.base != entry.metric:
+        return (
+            f"metric {metric.name} is not for several predictions of a row ({entry.alphas}): use "
+            f"{entry.metric}."
+        )
+    if of_classes and settings.group_column is not None and metric.base in CURVES:
         return f"metric {metric.name} is not for classes in groups: leave out group_column, or the metric."
     reason = unfit_reason(metric, settings.objective)
     unlabelled = settings.objective == "survival:aft" and settings.label_column is None

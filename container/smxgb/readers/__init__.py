@@ -5,13 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
-from smxgb.errors import UserError
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from smxgb.batch import Batch, Schema
-    from smxgb.channels import Channel, ContentType
+    from smxgb.channels import Channel
+    from smxgb.content_types import ContentType
     from smxgb.job import DataSettings
 
 READERS: Mapping[ContentType, str] = {
@@ -56,15 +55,8 @@ class Reader(Protocol):
 def open_reader(channel: Channel, settings: DataSettings, *, threads: int, like: Schema | None) -> Reader:
     """Return the reader of a channel; no file is opened yet.
 
-    `like` is the schema of `train` when another channel is read. Raises UserError for a content type that
-    can't be read yet.
+    `like` is the schema of `train` when another channel is read.
     """
-    place = READERS.get(channel.content_type)
-    if place is None:
-        raise UserError(
-            f"channel {channel.name}: files of type {channel.content_type} are not read yet; use "
-            f"{' or '.join(READERS)}."
-        )
-    module, _, attribute = place.partition(":")
+    module, _, attribute = READERS[channel.content_type].partition(":")
     reader: Reader = getattr(import_module(module), attribute)(channel, settings, threads=threads, like=like)
     return reader

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from smxgb.batch import Layout, Role, Schema
 from smxgb.errors import Mistakes, UserError
-from smxgb.progress import log
+from smxgb.log import log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

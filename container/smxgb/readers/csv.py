@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
-from smxgb.progress import log
+from smxgb.log import log
 from smxgb.readers.ahead import begun, in_order
 from smxgb.readers.columns import aligned, assigned, chosen, label_index, schema_of, unweighted
 from smxgb.readers.csv_blocks import Block, block_size, line_end, read_blocks, read_part
@@ -35,6 +35,7 @@ class _Start:
     layout: Layout
     header_bytes: int
     record_bytes: float
+    inflation: float
 
 
 class CsvReader:
@@ -61,8 +62,9 @@ class CsvReader:
 
     def expected_rows(self) -> int:
         """Return about how many rows there are, from the length of the first file's first lines."""
-        sizes = sum(max(0, file.size - self._start.header_bytes) for file in self._channel.files)
-        return round(sizes / self._start.record_bytes)
+        start = self._start
+        sizes = (max(0, file.size * start.inflation - start.header_bytes) for file in self._channel.files)
+        return round(sum(sizes) / start.record_bytes)
 
     def batches(self, schema: Schema) -> Iterator[Batch]:
         """Yield all rows with the columns of `schema`."""
@@ -77,6 +79,7 @@ class CsvReader:
             source, chosen = stream.source, self._settings.delimiter
             with stream.look():
                 first = next(read_blocks(stream, "," if chosen == "auto" else chosen), None)
+                inflation = stream.inflation
             if first is None:
                 continue
             check_text(first.data, source)
@@ -92,7 +95,7 @@ class CsvReader:
             rows = first.data[head.start :].rstrip(b"\r\n")
             lines = rows.count(line_end(first.data)) + 1
             self._begun = begun(stream, streams)
-            return _Start(delimiter, source, layout, head.start, (len(rows) + 1) / lines)
+            return _Start(delimiter, source, layout, head.start, (len(rows) + 1) / lines, inflation)
         raise UserError(f"channel {self._channel.name}: none of its files holds a record.")
 
     def _head(

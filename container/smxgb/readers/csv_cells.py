@@ -45,8 +45,7 @@ NOT_A_NUMBER = "is not a number"
 NOT_UTF8 = "is not UTF-8"
 ENCODE = (
     "A missing value is an empty cell, NA, NaN, null, None or N/A. Encode other text as numbers, name its "
-    "column "
-    "in categorical_columns, or leave it out with drop_columns."
+    "column in categorical_columns, or leave it out with drop_columns."
 )
 
 

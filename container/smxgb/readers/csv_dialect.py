@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
+from smxgb.content_types import BOM, PARQUET_MAGIC
 from smxgb.errors import UserError
-from smxgb.progress import log
+from smxgb.log import log
 from smxgb.readers.columns import short
 from smxgb.readers.csv_blocks import LONGEST_RECORD
 
@@ -29,7 +30,6 @@ SHOWN_CELLS = 5
 COUNTED_WIDTH = 3
 """From this width on, a first record 0, 1, 2, ... is suspected to be pandas' header of a plain array."""
 
-BOM = b"\xef\xbb\xbf"
 NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
 WHOLE = re.compile(r"\d+", re.ASCII)
 NAN = re.compile(r"[+-]?nan(\(\w*\))?", re.ASCII | re.IGNORECASE)
@@ -37,7 +37,7 @@ NAN = re.compile(r"[+-]?nan(\(\w*\))?", re.ASCII | re.IGNORECASE)
 
 LIBSVM = re.compile(r"\S+([ \t]+\d+:\S+)+\s*")
 FOREIGN = {
-    b"PAR1": "is a Parquet file: give its channel the content type application/x-parquet",
+    PARQUET_MAGIC: "is a Parquet file: give its channel the content type application/x-parquet",
     b"PK\x03\x04": "is a zip archive or an Excel workbook: write it as CSV",
     b"\xff\xfe": "is written in UTF-16: write it in UTF-8",
     b"\xfe\xff": "is written in UTF-16: write it in UTF-8",
@@ -110,9 +110,8 @@ def check_blanks(data: bytes, delimiter: str, source: str) -> None:
     aligned = delimiter == " " or (delimiter == "," and not any("," in cell for row in rows for cell in row))
     if aligned and rows and all("" in row and len(row) > row.count("") + 1 for row in rows):
         raise UserError(
-            f"{source}: its records hold several blanks in a row, or one at an end, which make "
-            "empty values: write "
-            "one blank, a tab or a comma between two values."
+            f"{source}: its records hold several blanks in a row, or one at an end, which make empty "
+            "values: write one blank, a tab or a comma between two values."
         )
 
 

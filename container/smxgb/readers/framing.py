@@ -11,6 +11,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
+from smxgb.content_types import RECORDIO_MAGIC
 from smxgb.errors import UserError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from smxgb.readers.streams import Stream
 
-MAGIC = 0xCED7230A
+MAGIC = int.from_bytes(RECORDIO_MAGIC, "little")
 HEADER = struct.Struct("<II")
 LENGTH_BITS = 29
 WHOLE, BEGIN, MIDDLE, END = range(4)

@@ -38,6 +38,7 @@ class LibsvmReader:
         self._threads = threads
         self._like = like
         self._begun: Iterator[tuple[str, Block]] | None = None
+        self._inflation = 0.0
 
     def schema(self) -> Schema:
         """Return a schema without names: how many features there are is known when all rows were seen."""
@@ -47,7 +48,7 @@ class LibsvmReader:
     def expected_rows(self) -> int:
         """Return about how many rows there are, from the length of the first lines."""
         self._begin()
-        return round(self._channel.size / self._line_bytes)
+        return round(self._channel.size * self._inflation / self._line_bytes)
 
     def batches(self, schema: Schema) -> Iterator[Batch]:  # noqa: ARG002 - what a line holds is read as one
         """Yield all rows; indices are those of the files."""
@@ -76,4 +77,5 @@ class LibsvmReader:
     def _blocks(self) -> Iterator[tuple[str, Block]]:
         for stream in open_streams(self._channel):
             for block in line_blocks(stream):
+                self._inflation = self._inflation or stream.inflation
                 yield stream.source, block

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from smxgb.batch import SPARSE
+from smxgb.content_types import BOM, PARQUET_MAGIC
 from smxgb.errors import UserError
 from smxgb.readers.csr import ascending
 from smxgb.readers.rows import Part, clean, row_type
@@ -99,14 +100,14 @@ def line_blocks(stream: Stream, size: int = BLOCK_BYTES) -> Iterator[Block]:
 
 def check_libsvm(data: bytes, source: str) -> None:
     """Raise UserError if a channel's first bytes can't be those of a libsvm file."""
-    if data.startswith(b"PAR1"):
+    if data.startswith(PARQUET_MAGIC):
         raise UserError(
             f"{source} is a Parquet file, not libsvm: give its channel the content type "
             "application/x-parquet."
         )
     if b"\0" in data[:4096]:
         raise UserError(f"{source} is not libsvm: it holds bytes that are no text.")
-    first = data.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode(errors="replace")
+    first = data.removeprefix(BOM).split(b"\n", 1)[0].decode(errors="replace")
     if "," in first.split("#")[0]:
         raise UserError(
             f"{source} is not libsvm (its first line is {_shown(first)}): a line is a label and index:value "
@@ -255,7 +256,7 @@ def _tidy(data: bytes) -> bytes:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if b"#" in data:
         data = COMMENT.sub(b"", data)
-    data = data.removeprefix(b"\xef\xbb\xbf").strip()
+    data = data.removeprefix(BOM).strip()
     codes = np.frombuffer(data, np.uint8)
     if (codes[1:][codes[:-1] == NEWLINE] <= BLANK).any():
         data = LINE_BEGIN.sub(b"\n", data)
@@ -289,7 +290,7 @@ def _numbered(block: Block) -> tuple[list[int], list[bytes]]:
 
 
 def _lines(data: bytes) -> list[bytes]:
-    data = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    data = data.removeprefix(BOM).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return COMMENT.sub(b"", data).split(b"\n")
 
 

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from smxgb.batch import CELL_BYTES, rows_of_batch
+from smxgb.content_types import PARQUET_MAGIC
 from smxgb.errors import Mistakes, UserError
-from smxgb.progress import log
+from smxgb.log import log
 from smxgb.readers.categories import CATEGORY
 from smxgb.readers.columns import aligned, assigned, chosen, schema_of, shown
 from smxgb.readers.parquet_types import check_types, converted, dictionaries, saved_index
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
 BUFFER_BYTES = 1 << 16
 """Bytes read at a time from each column; else a whole row group is held before its first row comes."""
-
-MAGIC = b"PAR1"
-"""The first and last bytes of a Parquet file (its format's specification)."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +215,7 @@ def _readable(file: DataFile, source: str) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         with file.path.open("rb") as opened:
-            if opened.read(len(MAGIC)) != MAGIC:
+            if opened.read(len(PARQUET_MAGIC)) != PARQUET_MAGIC:
                 raise UserError(f"{source} is not a Parquet file: it does not begin with PAR1.") from error
         raise UserError(
             f"{source} can't be read as Parquet: it is damaged or cut off. Write or upload it again."

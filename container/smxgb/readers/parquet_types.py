@@ -69,8 +69,7 @@ def converted(column: pa.Array, data_type: pa.DataType, source: str, shown_colum
         except pa.ArrowInvalid:
             raise UserError(
                 f"{source}, {shown_column}: it holds numbers that are not whole, so they are no categories. "
-                "Write "
-                "them as whole numbers or words, or take the column out of categorical_columns."
+                "Write them as whole numbers or words, or take the column out of categorical_columns."
             ) from None
     if pa.types.is_integer(data_type) and pa.types.is_floating(column.type):
         return whole_numbers(column)
@@ -96,10 +95,8 @@ def _complaints(names: tuple[str, ...], types: tuple[pa.DataType, ...], layout: 
         dropped = ",".join(names[position] for position in bad)
         texts.append(
             f"columns that hold no numbers: {listed}. Integers, floats, decimals and booleans are read. "
-            "Encode "
-            "the others as numbers, name those of words in categorical_columns (or set "
-            "enable_categorical=true "
-            f"for all dictionaries), or leave them out with drop_columns={dropped}."
+            "Encode the others as numbers, name those of words in categorical_columns (or set "
+            f"enable_categorical=true for all dictionaries), or leave them out with drop_columns={dropped}."
         )
     group = dict(layout.roles).get("group")
     if group is not None and group not in bad and not _numbers_groups(types[group]):

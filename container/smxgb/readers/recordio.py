@@ -73,6 +73,7 @@ class RecordioReader:
         self._threads = threads
         self._like = like
         self._begun: Iterator[tuple[Block]] | None = None
+        self._inflation = 0.0
         self._width = 0
 
     def schema(self) -> Schema:
@@ -83,7 +84,7 @@ class RecordioReader:
     def expected_rows(self) -> int:
         """Return about how many rows there are, from the length of the first records."""
         self._begin()
-        return round(self._channel.size / self._record_bytes)
+        return round(self._channel.size * self._inflation / self._record_bytes)
 
     def batches(self, schema: Schema) -> Iterator[Batch]:
         """Yield all rows with the columns of `schema`, or as sparse ones."""
@@ -116,6 +117,7 @@ class RecordioReader:
     def _blocks(self) -> Iterator[tuple[Block]]:
         for stream in open_streams(self._channel):
             for block in read_blocks(stream):
+                self._inflation = self._inflation or stream.inflation
                 yield (block,)
 
     def _part(self, form: _Form, block: Block) -> Part:

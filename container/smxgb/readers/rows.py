@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from smxgb.batch import CELL_BYTES, SPARSE, Dense, Role, Sparse, rows_of_batch
-from smxgb.progress import log
+from smxgb.log import log
 from smxgb.readers.columns import shown
 
 if TYPE_CHECKING:

@@ -40,11 +40,18 @@ class Readable(Protocol):
 class Stream:
     """The decompressed bytes of a file; `source` is the file as messages show it."""
 
-    def __init__(self, source: str, content: Readable, file: DataFile) -> None:
+    def __init__(self, source: str, content: Readable, file: DataFile, raw: _Joined | None = None) -> None:
         self.source = source
         self.file = file
         self._content = content
+        self._raw = raw
+        self._came = 0
         self._seen: list[bytes] | None = None
+
+    @property
+    def inflation(self) -> float:
+        """About how many bytes have come of each byte of the file so far: 1 where it is not compressed."""
+        return max(1.0, self._came / self._raw.given) if self._raw and self._raw.given else 1.0
 
     def read(self, size: int) -> bytes:
         """Return `size` bytes, fewer only at the end. Raises UserError if the file is damaged or cut off."""
@@ -56,6 +63,7 @@ class Stream:
             raise UserError(
                 f"{self.source} can't be decompressed: it is damaged or cut off. Write or upload it again."
             ) from error
+        self._came += len(data)
         if self._seen is not None:
             self._seen.append(data)
         return data
@@ -67,7 +75,9 @@ class Stream:
         try:
             yield
         finally:
-            self._content = _Joined(b"".join(self._seen), self._content.read)
+            seen = b"".join(self._seen)
+            self._content = _Joined(seen, self._content.read)
+            self._came -= len(seen)
             self._seen = None
 
 
@@ -116,7 +126,8 @@ class _Opening:
         """Yield the file's stream, or that of each file that a pipe has wrapped; close it afterwards."""
         try:
             raw, head = self._begun.result()
-            stream = Stream(self.source, decompressed(_Joined(head, raw.read)), self._file)
+            joined = _Joined(head, raw.read)
+            stream = Stream(self.source, decompressed(joined), self._file, joined)
             if self.channel.wrapped:
                 for number, payload in enumerate(payloads(stream), 1):
                     yield Stream(f"{self.source}, file {number}", decompressed(payload), self._file)
@@ -144,6 +155,7 @@ class _Joined(io.RawIOBase):
     """What was read of a file already, then the rest of it."""
 
     def __init__(self, head: bytes, read: Callable[[int], bytes]) -> None:
+        self.given = 0
         self._head = memoryview(head)
         self._read = read
 
@@ -153,7 +165,9 @@ class _Joined(io.RawIOBase):
     def read(self, size: int = -1, /) -> bytes:
         chunk = bytes(self._head[:size])
         self._head = self._head[len(chunk) :]
-        return chunk or self._read(size)
+        chunk = chunk or self._read(size)
+        self.given += len(chunk)
+        return chunk
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         chunk = self.read(len(buffer))

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from smxgb.job import Job
+    from smxgb.link import Link
     from smxgb.modes import Mode
-    from smxgb.progress import Link
 
 TRAINERS: Mapping[Mode, str] = {
     "single": "smxgb.trainers.single",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from smxgb.job import Job
-    from smxgb.progress import Link
+    from smxgb.link import Link
     from smxgb.trainers.tracker import TrackerArguments
 
 

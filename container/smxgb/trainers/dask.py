@@ -10,7 +10,8 @@ import time
 from typing import TYPE_CHECKING, Any, cast
 
 from smxgb.errors import PlatformError
-from smxgb.progress import Program, log
+from smxgb.link import Program
+from smxgb.log import log
 from smxgb.supervisor import PROGRAM
 from smxgb.trainers import dask_cluster
 from smxgb.trainers.tracker import tracker
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from smxgb.job import Job
-    from smxgb.progress import Link
+    from smxgb.link import Link
 
 LOOPBACK = "127.0.0.1"
 """Where the processes of a job with one host meet: it needs no network."""

@@ -26,7 +26,7 @@ from smxgb.trainers.tracker import as_member, join
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from smxgb.progress import Link
+    from smxgb.link import Link
     from smxgb.trainers.tracker import TrackerArguments
 
 SETTINGS: dict[str, Any] = {

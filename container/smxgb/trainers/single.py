@@ -9,7 +9,7 @@ from smxgb.group import Solo
 
 if TYPE_CHECKING:
     from smxgb.job import Job
-    from smxgb.progress import Link
+    from smxgb.link import Link
 
 
 def train(job: Job, link: Link) -> None:

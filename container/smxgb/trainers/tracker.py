@@ -10,7 +10,7 @@ from xgboost.tracker import RabitTracker
 
 from smxgb.errors import AlgorithmError, PlatformError, as_job_error
 from smxgb.group import Joined
-from smxgb.progress import log
+from smxgb.log import log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

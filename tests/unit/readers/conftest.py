@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from smxgb.batch import Batch, Schema
-    from smxgb.channels import ContentType, InputMode, Name
+    from smxgb.channels import InputMode, Name
+    from smxgb.content_types import ContentType
 
 
 def as_frame(batches: list[Batch]) -> pd.DataFrame:

@@ -260,8 +260,7 @@ def test_a_file_that_pandas_saved_with_its_index_is_refused_with_the_cure(csv: D
     assert csv.refused(text) == (
         (
             "train/a.csv: the first column has no name, as in a table that pandas saved with its index. "
-            "Leave it out "
-            "with drop_columns=0, or save the table with index=False."
+            "Leave it out with drop_columns=0, or save the table with index=False."
         ),
     )
     assert_frame_equal(csv.read(text, drop=(0,)), table({"a": [2, 3], "<label>": [1, 0]}))
@@ -291,9 +290,8 @@ def test_a_group_is_an_integer(csv: Data) -> None:
     assert read["<group>"].tolist() == [big, big]
     assert csv.refused("y,g,a\n1,g1,3\n0,2.5,4\n", group="g") == (
         (
-            "train/a.csv, line 2, column 1 ('g'): 'g1' is not a group: an integer is needed (so too line 3). "
-            "Number "
-            "the groups."
+            "train/a.csv, line 2, column 1 ('g'): 'g1' is not a group: an integer is needed (so too line "
+            "3). Number the groups."
         ),
     )
 
@@ -354,9 +352,8 @@ def test_settings_that_fit_no_column_are_all_named(csv: Data) -> None:
 def test_a_name_needs_a_header(csv: Data) -> None:
     assert csv.refused("1,2\n", label="y") == (
         (
-            "label_column=y: train/a.csv has no header with names. Give the column's index, counted from 0, "
-            "or set "
-            "csv_header=true if its first record is a header."
+            "label_column=y: train/a.csv has no header with names. Give the column's index, counted from "
+            "0, or set csv_header=true if its first record is a header."
         ),
     )
 
@@ -440,8 +437,7 @@ def test_a_record_of_another_length_is_refused(csv: Data, record: str) -> None:
     assert csv.refused(f"1,2,3\n{record}\n4,5,6\n{record}\n") == (
         (
             f"train/a.csv, line 2: the record has {width} value{plural}, the file's first one has 3 (and 1 "
-            f"more such records up "
-            "to line 4). Every record needs as many values as the first."
+            "more such records up to line 4). Every record needs as many values as the first."
         ),
     )
 
@@ -481,8 +477,7 @@ def test_what_is_no_weight_is_refused(csv: Data, weight: str) -> None:
     assert csv.refused(f"1,1,2\n0,{weight},3\n", csv_weights=True) == (
         (
             f"train/a.csv, line 2, column 1: {weight!r} is not a weight: a finite number, 0 or more, is "
-            f"needed. Mend "
-            "these rows."
+            "needed. Mend these rows."
         ),
     )
 
@@ -494,9 +489,8 @@ def test_an_infinite_feature_is_refused_or_missing(
     text = f"y,a,b\n1,2,3\n0,{value},4\n1,3e38,3e38\n"
     assert csv.refused(text) == (
         (
-            f"train/a.csv, line 3, column 1 ('a'): {value!r} is infinite, or beyond a 32-bit float (3.4e38). "
-            f"Mend the "
-            "values, or let them count as missing with infinity=missing."
+            f"train/a.csv, line 3, column 1 ('a'): {value!r} is infinite, or beyond a 32-bit float "
+            "(3.4e38). Mend the values, or let them count as missing with infinity=missing."
         ),
     )
     read = csv.read(text, infinity="missing")

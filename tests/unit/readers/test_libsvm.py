@@ -168,8 +168,7 @@ def test_settings_that_name_columns_are_refused_together(libsvm: Data) -> None:
         "group_column=q: train/a.libsvm has no names: give a feature's index as it stands there.",
         (
             "categorical_columns: train/a.libsvm holds numbers only: leave it out, or give the channel as "
-            "CSV "
-            "or Parquet."
+            "CSV or Parquet."
         ),
     )
 

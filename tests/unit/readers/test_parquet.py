@@ -142,8 +142,7 @@ def test_files_with_other_columns_are_all_named(parquet: Data) -> None:
     assert parquet.refused(files) == (
         (
             "train/2.parquet lacks column 1 ('a') of train/1.parquet and has column 1 ('b'), which "
-            "train/1.parquet has "
-            f"not: it has 2 columns, train/1.parquet has 2. {SAME}"
+            f"train/1.parquet has not: it has 2 columns, train/1.parquet has 2. {SAME}"
         ),
         "train/3.parquet lacks column 0 ('y') of train/1.parquet: it has 1 column, train/1.parquet has "
         "2. " + SAME,
@@ -166,10 +165,9 @@ def test_what_is_no_label_is_refused_or_dropped(parquet: Data) -> None:
     table = pa.table({"y": [1, None, 0, NAN, float("inf")], "a": [1, 2, 3, 4, 5]})
     assert parquet.refused({"1.parquet": table.slice(0, 1), "2.parquet": table}) == (
         (
-            "train/2.parquet, row 1, column 0 ('y'): None is not a label: a finite number is needed (so too "
-            "rows 3, 4). "
-            "Mend these rows, leave them out with invalid_label=drop, or name another column with "
-            "label_column."
+            "train/2.parquet, row 1, column 0 ('y'): None is not a label: a finite number is needed (so "
+            "too rows 3, 4). Mend these rows, leave them out with invalid_label=drop, or name another "
+            "column with label_column."
         ),
     )
     read = parquet.read(table, invalid_label="drop")
@@ -184,8 +182,7 @@ def test_an_infinite_feature_is_refused_or_missing(parquet: Data) -> None:
     assert parquet.refused(table) == (
         (
             f"train/a.parquet, row {rows - 3}, column 1 ('a'): 1e+300 is infinite, or beyond a 32-bit float "
-            f"(3.4e38). "
-            "Mend the values, or let them count as missing with infinity=missing."
+            "(3.4e38). Mend the values, or let them count as missing with infinity=missing."
         ),
     )
     assert parquet.read(table, infinity="missing")["a"].isna().sum() == 1
@@ -196,8 +193,7 @@ def test_weights_groups_and_bounds_are_checked(parquet: Data) -> None:
     assert parquet.refused(table, weight="w", group="g", lower="lo", label="y") == (
         (
             "train/a.parquet, row 1, column 1 ('w'): -1.0 is not a weight: a finite number, 0 or more, is "
-            "needed. Mend "
-            "these rows."
+            "needed. Mend these rows."
         ),
         (
             "train/a.parquet, row 1, column 2 ('g'): None is not a group: an integer is needed. Number the "

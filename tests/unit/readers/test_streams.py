@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from smxgb.channels import ContentType
+    from smxgb.content_types import ContentType
 
 ROWS = 3000
 
@@ -89,6 +89,15 @@ def test_a_compressed_file_may_have_several_members(data: Data, packer: str, emp
     write, pack = WRITERS[data.content_type], PACKERS[packer]
     members = pack(write(0, 10)) + pack(b"") * empty + pack(write(10, 2000)) + pack(write(2000))
     assert_frame_equal(data.read({"1": members}), data.read({"2": write()}))
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_the_rows_of_a_compressed_file_are_judged_by_what_comes_of_it(data: Data, packer: str) -> None:
+    rows = 150_000
+    packed = PACKERS[packer](WRITERS[data.content_type](0, rows))
+    reader = data._reader({"a": packed}, None, "train", {})
+    reader.schema()
+    assert reader.expected_rows() == pytest.approx(rows, rel=0.5)
 
 
 @pytest.mark.parametrize("packer", PACKERS)

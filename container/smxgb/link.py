@@ -1,100 +1,33 @@
-"""What the process that does the work tells: lines to the log, messages to its supervisor, time and memory.
+"""The connection between the supervisor and a process of the work.
 
-The two ends of the pair of sockets between them stand here together: `Link` is the worker's, `Listener` the
-supervisor's. A message is one line of JSON with one key.
+Its two ends stand here together: `Link` is the work's, `Listener` the supervisor's. A message is one line of
+JSON with one key.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
-import resource
 import select
 import signal
 import sys
-import time
 import traceback
-import warnings
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from datetime import timedelta
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Literal, NoReturn, TextIO
+from typing import TYPE_CHECKING, NoReturn
 
 from smxgb.errors import AlgorithmError, JobError, as_job_error, from_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 type OnRound = Callable[[int, int], None]
 """Called after each round with its number, counted from 0, and the most rounds there will be."""
-type PhaseName = Literal["load", "matrix", "train", "save"]
 
 PARTIAL = ".smxgb-"
 """How the names of results begin until the job has succeeded: then the supervisor takes it off."""
-
-_STAMP = re.compile(r"\[[0-9:]+\] WARNING: \S+?:[0-9]+: ")
-"""How the warnings of XGBoost's native code begin."""
-
-
-def log(text: str) -> None:
-    """Write one line to standard output, at once. A log that nobody takes any more does not end the job."""
-    _write(text, sys.stdout)
-
-
-def log_error(text: str) -> None:
-    """Write one line to standard error, in the same way."""
-    _write(text, sys.stderr)
-
-
-def warnings_as_lines() -> None:
-    """Make every warning one line of the log, each text once; XGBoost's by its name.
-
-    Python would show them with the file and line that they passed through, and XGBoost's anew each time, for
-    they begin with the time of day.
-    """
-    said: set[str] = set()
-
-    def show(  # noqa: PLR0917 - Python calls it so
-        message: Warning | str,
-        category: type[Warning],  # noqa: ARG001
-        filename: str,
-        lineno: int,  # noqa: ARG001
-        file: TextIO | None = None,  # noqa: ARG001
-        line: str | None = None,
-    ) -> None:
-        text = " ".join(_STAMP.sub("", str(message)).split())
-        stamped = _STAMP.match(str(message)) or "xgboost" in Path(filename).parts
-        line = f"XGBoost: {text}" if stamped else f"Warning: {text}"
-        if line not in said:
-            said.add(line)
-            log(line)
-
-    warnings.showwarning = show
-
-
-def failure_of(error: BaseException) -> JobError:
-    """Return the failure to report for anything that was raised.
-
-    What nobody has foreseen shows in the log with where it comes from: a fault of ours has no other words.
-    """
-    failure = as_job_error(error)
-    if isinstance(failure, AlgorithmError) and failure is not error:
-        traceback.print_exception(error)
-    return failure
-
-
-def readable_bytes(count: int) -> str:
-    """Return a number of bytes as a reader wants it: `725 MiB`, `1.4 GiB`."""
-    size, unit = float(count), "bytes"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if size < 1000:  # noqa: PLR2004 - at most three digits before the point
-            break
-        size, unit = size / 1024, larger
-    whole = unit == "bytes" or size >= 10  # noqa: PLR2004 - two digits that matter are enough
-    return f"{size:.0f} {unit}" if whole else f"{size:.1f} {unit}"
 
 
 @dataclass(frozen=True)
@@ -203,23 +136,6 @@ class Link:
                 line = line[os.write(self._fd, line) :]
 
 
-def die_of(error: BaseException, link: Link) -> NoReturn:
-    """Report what was raised and end this process.
-
-    Through `os._exit`, since XGBoost's clean-up at the end of the interpreter can wait for other hosts.
-    """
-    failure = failure_of(error)
-    link.failed(failure)
-    leave(failure.exit_code)
-
-
-def leave(code: int) -> NoReturn:
-    """End this process at once; what it has written to its log is kept."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
 class Listener:
     """The supervisor's end of the connection, and what has been said so far.
 
@@ -303,106 +219,29 @@ def die_with_parent(fd: int) -> None:
         raise SystemExit(128 + signal.SIGKILL)
 
 
-@dataclass(frozen=True)
-class Phase:
-    """A part of the work: how many seconds it took, and the most bytes of memory that were resident in it."""
+def failure_of(error: BaseException) -> JobError:
+    """Return the failure to report for anything that was raised.
 
-    name: PhaseName
-    seconds: float
-    peak_memory: int
-
-
-class PhaseClock:
-    """Measures the phases of the work, one after the other, and tells the supervisor which one runs.
-
-    The kernel's peak is set back at the start of each phase, and so is what `getrusage` and `wait4` report:
-    `peak_memory` is the one number that holds for the whole process. Where the kernel does not allow it, a
-    phase's peak is the highest so far.
+    What nobody has foreseen shows in the log with where it comes from: a fault of ours has no other words.
     """
-
-    def __init__(self, link: Link, root: Path = Path("/")) -> None:
-        self._link = link
-        self._proc = root / "proc/self"
-        self._phases: dict[PhaseName, Phase] = {}
-        self._earlier_peak = 0
-
-    @contextmanager
-    def phase(self, name: PhaseName) -> Iterator[None]:
-        """Measure what happens inside. A phase that comes again adds its seconds to the first time's."""
-        self._link.phase(name)
-        self._reset_peak()
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            seconds = time.perf_counter() - start
-            before = self._phases.get(name, Phase(name, 0.0, 0))
-            peak = max(before.peak_memory, self._peak())
-            self._phases[name] = Phase(name, before.seconds + seconds, peak)
-
-    @property
-    def phases(self) -> tuple[Phase, ...]:
-        """The phases so far, in the order in which they first began."""
-        return tuple(self._phases.values())
-
-    @property
-    def peak_memory(self) -> int:
-        """The most bytes that were resident at any time since the process began."""
-        return max(self._earlier_peak, self._peak(), *(phase.peak_memory for phase in self.phases))
-
-    def summary(self) -> str:
-        """Return the phases as one line of the log."""
-        parts = [
-            f"{phase.name} {phase.seconds:.1f} s (peak {readable_bytes(phase.peak_memory)})"
-            for phase in self.phases
-        ]
-        return f"Phases: {', '.join(parts)}; peak memory {readable_bytes(self.peak_memory)}."
-
-    def _reset_peak(self) -> None:
-        self._earlier_peak = self.peak_memory
-        with suppress(OSError):
-            (self._proc / "clear_refs").write_text("5")
-
-    def _peak(self) -> int:
-        with suppress(OSError):
-            for line in (self._proc / "status").read_text().splitlines():
-                if line.startswith("VmHWM:"):
-                    return int(line.split()[1]) * 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    failure = as_job_error(error)
+    if isinstance(failure, AlgorithmError) and failure is not error:
+        traceback.print_exception(error)
+    return failure
 
 
-class RoundClock:
-    """Tells the supervisor of each round, and every half minute the log how far the training is."""
+def die_of(error: BaseException, link: Link) -> NoReturn:
+    """Report what was raised and end this process.
 
-    def __init__(self, link: Link, total: int, every: float = 30.0) -> None:
-        self._link = link
-        self._total = total
-        self._every = every
-        self._start = self._said = time.monotonic()
-
-    def finished(self, number: int) -> None:
-        """Take note that round `number`, counted from 0, is done."""
-        self._link.round(number, self._total)
-        now = time.monotonic()
-        if now - self._said < self._every:
-            return
-        self._said = now
-        pace = (now - self._start) / (number + 1)
-        left = round(pace * (self._total - number - 1))
-        log(
-            f"Round {number + 1} of {self._total}: {pace:.2f} s a round, at most "
-            f"{timedelta(seconds=left)} left."
-        )
+    Through `os._exit`, since XGBoost's clean-up at the end of the interpreter can wait for other hosts.
+    """
+    failure = failure_of(error)
+    link.failed(failure)
+    leave(failure.exit_code)
 
 
-def _write(text: str, stream: TextIO) -> None:
-    encoding = stream.encoding or "utf-8"
-    line = text.encode(encoding, "backslashreplace").decode(encoding)
-    try:
-        stream.write(f"{line}\n")
-        stream.flush()
-    except OSError:
-        # The unwritten line would be tried again when Python ends, and its failure become the exit code.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+def leave(code: int) -> NoReturn:
+    """End this process at once; what it has written to its log is kept."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

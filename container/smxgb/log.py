@@ -1,0 +1,73 @@
+"""The log: lines that reach it whole and at once, warnings among them."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import TextIO
+
+_STAMP = re.compile(r"\[[0-9:]+\] WARNING: \S+?:[0-9]+: ")
+"""How the warnings of XGBoost's native code begin."""
+
+
+def log(text: str) -> None:
+    """Write one line to standard output, at once. A log that nobody takes any more does not end the job."""
+    _write(text, sys.stdout)
+
+
+def log_error(text: str) -> None:
+    """Write one line to standard error, in the same way."""
+    _write(text, sys.stderr)
+
+
+def warnings_as_lines() -> None:
+    """Make every warning one line of the log, each text once; XGBoost's by its name.
+
+    Python would show them with the file and line that they passed through, and XGBoost's anew each time, for
+    they begin with the time of day.
+    """
+    said: set[str] = set()
+
+    def show(  # noqa: PLR0917 - Python calls it so
+        message: Warning | str,
+        category: type[Warning],  # noqa: ARG001
+        filename: str,
+        lineno: int,  # noqa: ARG001
+        file: TextIO | None = None,  # noqa: ARG001
+        line: str | None = None,
+    ) -> None:
+        text = " ".join(_STAMP.sub("", str(message)).split())
+        stamped = _STAMP.match(str(message)) or "xgboost" in Path(filename).parts
+        line = f"XGBoost: {text}" if stamped else f"Warning: {text}"
+        if line not in said:
+            said.add(line)
+            log(line)
+
+    warnings.showwarning = show
+
+
+def readable_bytes(count: int) -> str:
+    """Return a number of bytes as a reader wants it: `725 MiB`, `1.4 GiB`."""
+    size, unit = float(count), "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1000:  # noqa: PLR2004 - at most three digits before the point
+            break
+        size, unit = size / 1024, larger
+    whole = unit == "bytes" or size >= 10  # noqa: PLR2004 - two digits that matter are enough
+    return f"{size:.0f} {unit}" if whole else f"{size:.1f} {unit}"
+
+
+def _write(text: str, stream: TextIO) -> None:
+    encoding = stream.encoding or "utf-8"
+    line = text.encode(encoding, "backslashreplace").decode(encoding)
+    try:
+        stream.write(f"{line}\n")
+        stream.flush()
+    except OSError:
+        # The unwritten line would be tried again when Python ends, and its failure become the exit code.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

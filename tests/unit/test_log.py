@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from typing import TYPE_CHECKING
+
+import pytest
+
+from smxgb.log import log, log_error, readable_bytes, warnings_as_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+MIB = 1024**2
+
+
+def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False, timeout=30
+    )
+
+
+@pytest.fixture
+def plain_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings_as_lines()
+        yield
+
+
+def test_log_lines_go_to_standard_output_and_errors_to_standard_error(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log("[0]\ttrain-rmse:1.0")
+    log_error("UserError: no")
+    assert capsys.readouterr() == ("[0]\ttrain-rmse:1.0\n", "UserError: no\n")
+
+
+def test_a_line_is_out_at_once() -> None:
+    assert run("import os; from smxgb.log import log; log('a'); os._exit(0)").stdout == "a\n"
+
+
+def test_a_line_with_characters_that_the_log_can_not_show_is_spelled_out() -> None:
+    script = (
+        "import sys; from smxgb.log import log\nsys.stdout.reconfigure(encoding='ascii'); log('ä\\udcff')"
+    )
+    assert run(script).stdout == "\\xe4\\udcff\n"
+
+
+def test_a_log_that_nobody_reads_any_more_does_not_end_the_work() -> None:
+    script = "from smxgb.log import log\nfor _ in range(9): log('x' * 9999)\nraise SystemExit(7)"
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(30) == 7
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 bytes"), (999, "999 bytes"), (2048, "2.0 KiB"), (725 * MIB, "725 MiB"), (1500 * MIB, "1.5 GiB")],
+)
+def test_bytes_are_shown_with_the_digits_that_matter(count: int, text: str) -> None:
+    assert readable_bytes(count) == text
+
+
+@pytest.mark.usefixtures("plain_warnings")
+def test_a_warning_of_xgboost_is_one_line_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    for second in ("01", "02"):
+        text = f"[04:10:{second}] WARNING: /workspace/src/learner.cc:343: `booster=dart`\nis deprecated."
+        warnings.warn(text, UserWarning, stacklevel=1)
+    assert capsys.readouterr() == ("XGBoost: `booster=dart` is deprecated.\n", "")
+
+
+@pytest.mark.usefixtures("plain_warnings")
+def test_a_warning_of_another_library_is_one_line_without_a_path(capsys: pytest.CaptureFixture[str]) -> None:
+    warnings.warn("a is old", FutureWarning, stacklevel=1)
+    warnings.warn("b is old", FutureWarning, stacklevel=1)
+    assert capsys.readouterr().out == "Warning: a is old\nWarning: b is old\n"
