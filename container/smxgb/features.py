@@ -63,7 +63,7 @@ def settle(
                 f"channel {name} has {columns} features, channel {other} has {count}: all channels need the "
                 "same."
             )
-    if not count:
+    if not count or not (dense or any(summary.present for summary in summaries.values())):
         raise UserError("channel train: no row has a value, so there is no feature to train on.")
     names = schema.names or Schema.unnamed(count).names
     return replace(schema, names=names, first_index=first if libsvm else None)

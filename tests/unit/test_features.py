@@ -21,7 +21,7 @@ UNNAMED = Schema((), invented=True)
 
 
 def seen(lowest: int | None, highest: int | None, width: int = 0) -> Summary:
-    return Summary(rows=5, extent=Extent(lowest, highest, width))
+    return Summary(rows=5, extent=Extent(lowest, highest, width), present=0 if highest is None else 5)
 
 
 def settled(
@@ -97,6 +97,8 @@ def test_dense_and_sparse_channels_need_the_same_width() -> None:
 def test_rows_without_any_value_leave_nothing_to_train_on() -> None:
     with pytest.raises(UserError, match="no row has a value, so there is no feature"):
         settled({"train": seen(None, None)})
+    with pytest.raises(UserError, match="no row has a value, so there is no feature"):
+        settled({"train": Summary(rows=5, extent=Extent(1, 1), present=0)})
 
 
 def test_indices_become_positions() -> None:

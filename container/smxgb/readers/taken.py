@@ -70,7 +70,11 @@ def taken(settings: DataSettings, roles: tuple[Role, ...], source: str) -> Taken
 
 
 def from_sparse(data: pa.RecordBatch, taking: Taken) -> pa.RecordBatch:
-    """Return sparse rows, whose last two columns are indices and values, with what is taken from them."""
+    """Return sparse rows, whose last two columns are indices and values, with what is taken from them.
+
+    Its values are missing from then on, and its indices stay: the lowest and the highest one of all rows tell
+    where features begin and how many there are.
+    """
     indices, values = data.column("indices"), data.column("values")
     rows = pc.list_parent_indices(indices).to_numpy()
     flat_indices = indices.flatten().to_numpy()
@@ -81,13 +85,8 @@ def from_sparse(data: pa.RecordBatch, taking: Taken) -> pa.RecordBatch:
         array = np.full(data.num_rows, np.nan, np.float32)
         array[rows[flat_indices == index]] = flat_values[flat_indices == index]
         arrays.append(_as_role(role, array))
-    left = ~np.isin(flat_indices, taking.indices)
-    offsets = np.zeros(data.num_rows + 1, np.int32)
-    np.cumsum(np.bincount(rows[left], minlength=data.num_rows), out=offsets[1:])
-    arrays += [
-        pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat[left]))
-        for flat in (flat_indices, flat_values)
-    ]
+    left = np.where(np.isin(flat_indices, taking.indices), np.float32(np.nan), flat_values)
+    arrays += [indices, pa.ListArray.from_arrays(indices.offsets, pa.array(left))]
     fields = [*others.schema, *row_type(tuple(role for role, _ in taking.roles)), *SPARSE]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 

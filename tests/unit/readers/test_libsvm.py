@@ -16,6 +16,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from smxgb.errors import UserError
 from smxgb.readers import libsvm_lines
+from smxgb.store import Extent, summarise
 
 if TYPE_CHECKING:
     from tests.unit.readers.conftest import Data
@@ -158,7 +159,16 @@ def test_features_may_be_bounds_weights_or_groups_and_keep_their_places(libsvm: 
     assert read["<upper>"].tolist() == [5, np.inf]
     assert read["<weight>"].tolist() == [4, 6]
     assert read["<group>"].tolist() == [9, 9]
-    assert set(read) == {"<label>", "<lower>", "<upper>", "<weight>", "<group>"}
+    assert list(read[[1, 2, 3, 5, 7]].count()) == [0] * 5
+
+
+def test_a_feature_that_is_taken_still_tells_where_features_begin_and_end(libsvm: Data) -> None:
+    reader = libsvm._reader("1 0:2 1:4\n0 0:5 2:3\n", None, "train", {"weight": 0, "drop": (2,)})
+    (batch,) = reader.batches(reader.schema())
+    summary = summarise(batch)
+    assert summary.extent == Extent(0, 2)
+    assert summary.present == 1
+    assert batch.weight.tolist() == [2, 5]
 
 
 def test_settings_that_name_columns_are_refused_together(libsvm: Data) -> None:
