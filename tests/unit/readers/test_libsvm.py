@@ -171,6 +171,17 @@ def test_a_feature_that_is_taken_still_tells_where_features_begin_and_end(libsvm
     assert batch.weight.tolist() == [2, 5]
 
 
+def test_a_group_beyond_what_a_value_holds_exactly_is_refused_with_the_cure(libsvm: Data) -> None:
+    assert libsvm.read("1 1:16777215 2:1\n", group=1)["<group>"].tolist() == [2**24 - 1]
+    assert libsvm.refused("1 1:16777217 2:1\n0 1:16777216 2:3\n", group=1) == (
+        (
+            "train/a.libsvm, line 1, group: '1 1:16777217 2:1' is not a group: an integer is needed (so too "
+            "line 2). Number the groups with integers below 2^24, since values are read as 32-bit floats, or "
+            "write larger ones behind qid:."
+        ),
+    )
+
+
 def test_settings_that_name_columns_are_refused_together(libsvm: Data) -> None:
     assert libsvm.refused("1:2 0:1\n", label=0, weight=3, group="q", categorical=(1,)) == (
         "label_column=0: the rows of train/a.libsvm have a label of their own: leave it out.",

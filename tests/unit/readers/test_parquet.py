@@ -230,6 +230,18 @@ def test_groups_may_be_whole_floats(parquet: Data) -> None:
     )
 
 
+@pytest.mark.parametrize(("kind", "beyond"), [(pa.float32(), 2**24), (pa.float64(), 2**53)])
+def test_a_group_that_a_float_may_have_rounded_is_none(parquet: Data, kind: pa.DataType, beyond: int) -> None:
+    table = pa.table({"y": [1, 0], "g": pa.array([beyond - 1, beyond], kind), "a": [1, 2]})
+    assert parquet.read(table.slice(0, 1), group="g")["<group>"].tolist() == [beyond - 1]
+    (said,) = parquet.refused(table, group="g")
+    assert said.startswith("train/a.parquet, row 1, column 1 ('g'): ")
+    assert said.endswith(
+        "is not a group: an integer is needed. Number the groups with integers: a 32-bit float holds only "
+        "those below 2^24 exactly, a 64-bit one those below 2^53."
+    )
+
+
 @pytest.mark.parametrize("keep", [0.5, 0.99])
 def test_a_file_that_is_cut_off_is_named(parquet: Data, keep: float) -> None:
     content = saved(pd.DataFrame({"y": np.zeros(1000), "a": np.random.default_rng(0).random(1000)}))
