@@ -1,7 +1,6 @@
 """Artefacts: the model under /opt/ml/model, and the report files under /opt/ml/output/data.
 
-Each is written beside its place, under a name that begins with `PARTIAL`; the supervisor takes that off when
-the job has succeeded. So a job that fails, however late, leaves none of them.
+Each is written beside its place (`smxgb.results`), which it gets when the job has succeeded.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ import numpy as np
 import xgboost as xgb
 
 from smxgb.errors import AlgorithmError, PlatformError
-from smxgb.link import PARTIAL
 from smxgb.matrix import internal_names
+from smxgb.results import unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -77,7 +76,7 @@ def stage_model(booster: xgb.Booster, schema: Schema, folder: Path) -> Path:
         booster.feature_types = None
     if schema.first_index is not None:
         booster.set_attr(libsvm_indexing=str(schema.first_index))
-    staged = folder / f"{PARTIAL}{MODEL_NAME}"
+    staged = unfinished(folder / MODEL_NAME)
     with _written(staged, "wb") as stream:
         stream.write(booster.save_raw("ubj"))
     loaded = xgb.Booster(model_file=bytearray(staged.read_bytes()))
@@ -107,7 +106,7 @@ def stage_report(report: Mapping[str, object], folder: Path) -> Path:
 
     An undefined metric (nan) becomes null, for JSON has no other word for it.
     """
-    staged = folder / f"{PARTIAL}metrics.json"
+    staged = unfinished(folder / "metrics.json")
     with _written(staged, "w") as stream:
         json.dump(_defined(report), stream, indent=2)
         stream.write("\n")
@@ -127,7 +126,7 @@ def stage_importance(booster: xgb.Booster, schema: Schema, folder: Path, *, line
         for name, internal in zip(schema.names, internal_names(schema), strict=True)
     ]
     rows.sort(key=itemgetter(1), reverse=True)
-    staged = folder / f"{PARTIAL}feature_importance.csv"
+    staged = unfinished(folder / "feature_importance.csv")
     with _written(staged, "w") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["feature", *kinds])

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 type OnRound = Callable[[int, int], None]
 """Called after each round with its number, counted from 0, and the most rounds there will be."""
 
-PARTIAL = ".smxgb-"
-"""How the names of results begin until the job has succeeded: then the supervisor takes it off."""
-
 
 @dataclass(frozen=True)
 class Program:
@@ -77,7 +74,7 @@ class Link:
     def succeeded(self, text: str, results: Sequence[Path] = ()) -> None:
         """Say that all is done, with the last line of the log. Without it no end is a success.
 
-        `results` are the files that are to get their names now: their present ones begin with `PARTIAL`.
+        `results` are the files that are to get their names now: see `smxgb.results`.
         """
         self._send({"succeeded": text, "results": [str(path.absolute()) for path in results]})
 

@@ -6,9 +6,7 @@ It imports nothing but Python, so that it stands while the work imports, and sur
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import stat
 import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -18,9 +16,9 @@ from smxgb.child import STOPS, Child
 from smxgb.control import Alone, join_hosts
 from smxgb.environment import ROOT, Paths, child_environ, read_hosts, read_json
 from smxgb.errors import UserError
-from smxgb.link import PARTIAL
 from smxgb.log import log_error
 from smxgb.machine import oom_kills
+from smxgb.results import finished, open_to_all, remove_unfinished, unfinished
 from smxgb.watch import Watch
 
 if TYPE_CHECKING:
@@ -53,17 +51,17 @@ def supervise(
     paths = Paths.from_environ(environ)
     with suppress(OSError):
         paths.failure.unlink()  # an earlier job's
-    earlier = _models(paths.model)
+    earlier = finished(paths.model)
     with _signals() as wakeup:
         control = _control(environ, paths)
         error = _run(command, environ, root, wakeup=wakeup, control=control, on_round=on_round)
         if error:
-            _remove_partial(paths.model, paths.output_data)
+            remove_unfinished(paths.model, paths.output_data)
             _report(error, paths.failure)
             # In folders that are used again, as on one's own machine. It stays: no failure costs a model.
             for path in earlier:
                 log_error(f"{path} is the model of an earlier job: this one has left none.")
-        _open_to_all(paths.output, paths.model)
+        open_to_all(paths.output, paths.model)
         control.close()
     return error.exit_code if error else 0
 
@@ -136,7 +134,7 @@ def _report(error: JobError, failure: Path) -> None:
     """Write the failure to the log, whole, and to the failure file, unless the work has left one there."""
     for line in error.lines():
         log_error(line)
-    beside = failure.with_name(f"{PARTIAL}failure")
+    beside = unfinished(failure)
     try:
         if failure.exists():
             return
@@ -148,28 +146,3 @@ def _report(error: JobError, failure: Path) -> None:
             beside.unlink(missing_ok=True)
     except OSError as problem:
         log_error(f"The failure file {failure} could not be written: {problem.strerror}.")
-
-
-def _models(folder: Path) -> list[Path]:
-    with suppress(OSError):
-        return sorted(path for path in folder.iterdir() if not path.name.startswith(PARTIAL))
-    return []
-
-
-def _remove_partial(*folders: Path) -> None:
-    """Remove results that have not got their names: all that stands there is uploaded."""
-    for path in (path for folder in folders for path in folder.glob(f"{PARTIAL}*")):
-        with suppress(OSError):
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-
-
-def _open_to_all(*folders: Path) -> None:
-    """Let everyone read and write the results, as `chmod -R a+rwX`: local mode runs as another user."""
-    for folder in folders:
-        for place, _, names in folder.walk():
-            for path in (place, *(place / name for name in names)):
-                with suppress(OSError):
-                    mode = path.lstat().st_mode
-                    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
-                        runs = 0o111 if stat.S_ISDIR(mode) or mode & 0o111 else 0
-                        path.chmod(stat.S_IMODE(mode) | 0o666 | runs)

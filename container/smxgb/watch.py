@@ -14,11 +14,11 @@ from smxgb.child import STOPS, ended_among
 from smxgb.control.clock import Clock
 from smxgb.control.limits import beat_of
 from smxgb.errors import as_job_error, from_json
-from smxgb.link import PARTIAL
 from smxgb.log import log
+from smxgb.results import publish
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
     from smxgb.child import Child
@@ -185,7 +185,7 @@ class Watch:
     def _is_published(self) -> bool:
         """Give the results their names, now that all hosts are done; say so, or that it failed."""
         try:
-            _name_results(self._results)
+            publish(self._results)
         except OSError as problem:
             self._error = as_job_error(problem)
             self._control.fail(self._error)
@@ -213,20 +213,3 @@ class Watch:
         for folder in child.said.scratch:
             shutil.rmtree(folder, ignore_errors=True)
         return status
-
-
-def _name_results(results: Sequence[Path]) -> None:
-    """Give the results their names: here, where no signal can make a failure of the job any more.
-
-    Raises OSError, and leaves none of them, if one can't have its name.
-    """
-    named: list[Path] = []
-    try:
-        for path in results:
-            place = path.with_name(path.name.removeprefix(PARTIAL))
-            path.replace(place)
-            named.append(place)
-    except OSError:
-        for path in named:
-            path.unlink(missing_ok=True)
-        raise

@@ -98,6 +98,7 @@ def _save(job: Job, loaded: Loaded, trained: Trained, clock: PhaseClock) -> list
     folder = job.paths.output_data
     with clock.phase("save"):
         linear = job.parameters.settings.booster == "gblinear"
+        # Before the model, for which the booster loses the names that were invented.
         importance = stage_importance(trained.booster, loaded.schema, folder, linear=linear)
         model = stage_model(trained.booster, loaded.schema, job.paths.model)
     report = logbook.final_report(job, loaded.all_rows, loaded.schema, trained, clock)
