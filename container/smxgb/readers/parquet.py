@@ -18,7 +18,7 @@ from smxgb.content_types import PARQUET_MAGIC
 from smxgb.errors import Mistakes, UserError
 from smxgb.log import log
 from smxgb.readers.categories import CATEGORY
-from smxgb.readers.columns import aligned, assigned, chosen, schema_of, shown
+from smxgb.readers.columns import aligned, assigned, check_partitions, chosen, schema_of, shown
 from smxgb.readers.parquet_types import check_types, converted, dictionaries, saved_index
 from smxgb.readers.rows import FLOAT_GROUPS, Fault, Part, clean, merged, shown_columns, shown_file, told
 
@@ -129,6 +129,7 @@ class ParquetReader:
         return layouts
 
     def _first_layout(self, table: _Table) -> Layout:
+        check_partitions(self._channel.name, table.names, self._settings)
         width = len(table.names)
         if self._like is None or self._like.layout is None:
             layout = assigned(table.names, width, replace(self._settings, csv_weights=False), table.source)

@@ -109,7 +109,8 @@ class RecordioReader:
             rows = read_records(block.records[:1], block.source, block.first)
             dense = len(rows.values) > 0 and not len(rows.keys)
             weighted = rows.weight is not None
-            taking = taken(self._settings, ("label", "weight") if weighted else ("label",), block.source)
+            roles: tuple[Role, ...] = ("label", "weight") if weighted else ("label",)
+            taking = taken(self._settings, roles, self._channel.name, block.source)
             self._form = _Form(len(rows.values) if dense else None, weighted, taking)
             self._record_bytes = sum(map(len, block.records)) / len(block.records) + HEADER.size
             self._begun = begun(first, blocks)

@@ -15,11 +15,12 @@ import pyarrow.compute as pc
 
 from smxgb.batch import SPARSE
 from smxgb.errors import Mistakes, UserError
-from smxgb.readers.columns import SETTINGS
+from smxgb.readers.columns import SETTINGS, check_partitions
 from smxgb.readers.rows import as_floats, whole_numbers
 
 if TYPE_CHECKING:
     from smxgb.batch import Role
+    from smxgb.channels import Name
     from smxgb.job import DataSettings
 
 
@@ -40,12 +41,15 @@ class Taken:
         return [*(index for _, index in self.roles), *self.dropped]
 
 
-def taken(settings: DataSettings, roles: tuple[Role, ...], source: str) -> Taken:
+def taken(settings: DataSettings, roles: tuple[Role, ...], channel: Name, source: str) -> Taken:
     """Return what the settings take from files whose rows have `roles` of their own.
 
-    Raises UserError for settings that such files can't follow.
+    `source` is the channel's first file as messages show it. Raises UserError for settings that such files
+    can't follow, and for columns that only the names of folders hold.
     """
     mistakes = Mistakes()
+    with mistakes.collect():
+        check_partitions(channel, None, settings)
     found: list[tuple[Role, int]] = []
     for role, setting in SETTINGS.items():
         ref = getattr(settings, role)
@@ -57,7 +61,7 @@ def taken(settings: DataSettings, roles: tuple[Role, ...], source: str) -> Taken
         with mistakes.collect():
             found.append((role, _index(setting, ref, source)))
     dropped = []
-    for ref in settings.drop:
+    for ref in (ref for ref in settings.drop if ref not in settings.absent):
         with mistakes.collect():
             dropped.append(_index("drop_columns", ref, source))
     if settings.categorical:
