@@ -70,7 +70,10 @@ def settle(
 
 
 def _settled_categories(summaries: Mapping[str, Summary]) -> dict[str, tuple[str, ...]]:
-    """Return the categories that occur in `train`, in the order of their codes."""
+    """Return the categories that occur in `train`, in the order of their codes.
+
+    A feature without any is none of categories: XGBoost takes no empty list.
+    """
     found = summaries["train"].categories
     for name, summary in summaries.items():
         if summary.rows and summary.categories.keys() != found.keys():
@@ -78,7 +81,7 @@ def _settled_categories(summaries: Mapping[str, Summary]) -> dict[str, tuple[str
                 f"channel {name} has categories in {_listed(summary.categories)}, channel train in "
                 f"{_listed(found)}: both need the same columns of categories, in CSV or Parquet."
             )
-    return {name: ordered(words) for name, words in found.items()}
+    return {name: ordered(words) for name, words in found.items() if words}
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -88,14 +91,16 @@ def _listed(names: Iterable[str]) -> str:
 def fitted(name: str, stored: Stored, schema: Schema, content_type: ContentType) -> Stored:
     """Return a channel whose batches have the features of the settled schema.
 
-    A category that `train` does not have counts as missing, which is logged.
+    A category that `train` does not have counts as missing, which is logged. Where `train` has none at all,
+    the feature is a missing number in every row.
     """
-    if stored.summary.extent is None and not schema.categories:
+    if stored.summary.extent is None and not stored.summary.categories:
         return stored
     first = schema.first_index or 0 if content_type == "libsvm" else 0
-    categories = {feature: pa.array(words, pa.string()) for feature, words in schema.categories.items()}
+    of_train = {name: schema.categories.get(name, ()) for name in stored.summary.categories}
+    categories = {name: pa.array(words, pa.string()) for name, words in of_train.items()}
     for feature, words in stored.summary.categories.items():
-        unseen = sorted(words - set(schema.categories[feature]))
+        unseen = sorted(words - set(of_train[feature]))
         if unseen:
             log(
                 f"Channel {name}: {len(unseen)} categories of {feature!r} are not in train and count as "
@@ -113,8 +118,18 @@ def _recoded(batch: Dense, categories: Mapping[str, pa.Array]) -> Dense:
     features = batch.features
     for name, words in categories.items():
         index = features.column_names.index(name)
-        features = features.set_column(index, name, recoded(features.column(index), words))
+        missing = pa.nulls(batch.rows, pa.float32())
+        column = recoded(features.column(index), words) if len(words) else missing
+        features = features.set_column(index, name, column)
     return replace(batch, features=features)
+
+
+def describe_unused(schema: Schema, train: Summary) -> list[str]:
+    """Return the line of the log that names the features without any category in `train`, if there are any."""
+    unused = sorted(train.categories.keys() - schema.categories.keys())
+    if not unused:
+        return []
+    return [f"Missing in every row of train: {_listed(unused)}, which is therefore no feature of categories."]
 
 
 def describe_indexing(schema: Schema, indexing: Indexing) -> str:

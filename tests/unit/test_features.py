@@ -10,7 +10,7 @@ import pytest
 
 from smxgb.batch import SPARSE, Dense, Schema, Sparse
 from smxgb.errors import UserError
-from smxgb.features import describe_indexing, fitted, settle
+from smxgb.features import describe_indexing, describe_unused, fitted, settle
 from smxgb.store import Extent, Stored, Summary, summarise
 
 if TYPE_CHECKING:
@@ -146,6 +146,27 @@ def test_batches_get_one_dictionary_whatever_their_own(capsys: pytest.CaptureFix
     assert codes == {"train": [[1, 0, None], [2, 0]], "validation": [[None, 2]]}
     said = capsys.readouterr().out
     assert said == "Channel validation: 1 categories of 'c' are not in train and count as missing: d.\n"
+
+
+def test_categories_that_train_has_not_at_all_are_missing_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    channels = {}
+    for name, rows in (("train", coded(None, None)), ("validation", coded("d", None))):
+        channels[name] = Stored(summarise(rows), lambda rows=rows: iter([rows]))  # type: ignore[misc]
+    summaries = {name: kept.summary for name, kept in channels.items()}
+    schema = settled(summaries, "auto", "csv", CATEGORICAL)
+    assert schema.categories == {}
+    for name, kept in channels.items():
+        (batch,) = fitted(name, kept, schema, "csv").batches()
+        assert batch.features["c"].type == pa.float32()
+        assert batch.features["c"].to_pylist() == [None, None]
+    assert capsys.readouterr().out == (
+        "Channel validation: 1 categories of 'c' are not in train and count as missing: d.\n"
+    )
+    assert describe_unused(schema, summaries["train"]) == [
+        "Missing in every row of train: 'c', which is therefore no feature of categories."
+    ]
+    with_some = summarise(coded("a"))
+    assert describe_unused(settled({"train": with_some}, "auto", "csv", CATEGORICAL), with_some) == []
 
 
 def test_categories_that_are_whole_numbers_are_in_their_order() -> None:
