@@ -125,7 +125,7 @@ def _recoded(batch: Dense, categories: Mapping[str, pa.Array]) -> Dense:
 
 
 def describe_unused(schema: Schema, train: Summary) -> list[str]:
-    """Return the line of the log that names the features without any category in `train`, if there are any."""
+    """Return the line of the log that names the features without a category in `train`, if there are any."""
     unused = sorted(train.categories.keys() - schema.categories.keys())
     if not unused:
         return []

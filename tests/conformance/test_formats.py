@@ -23,7 +23,6 @@ from tests.opt_ml import Outcome, Source, csv, parquet, run_train, write_opt_ml
 from tests.recordio import framed, record, tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
