@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 SHOWN = 5
 """Unseen categories that a line of the log names."""
 
+MOST = 1 << 24
+"""Features of sparse rows: a slip of the pen must not take all memory, for each costs `plan.SPARSE_FEATURE`."""
+
 type Indexing = Literal["auto", "0", "1"]
 
 
@@ -49,13 +52,28 @@ def settle(
     Raises:
         UserError: If a channel has more features than `train` can have, or indices below the first.
     """
-    schema = replace(schema, categories=_settled_categories(summaries))
+    count, first = counted(summaries, content_types, indexing)
+    is_dense = any(summary.columns is not None for summary in summaries.values())
+    if not count or not (is_dense or any(summary.present for summary in summaries.values())):
+        raise UserError("channel train: no row has a value, so there is no feature to train on.")
+    names = schema.names or Schema.unnamed(count).names
+    return replace(schema, names=names, first_index=first, categories=_settled_categories(summaries))
+
+
+def counted(
+    summaries: Mapping[str, Summary], content_types: Mapping[str, ContentType], indexing: Indexing
+) -> tuple[int, int | None]:
+    """Return how many features the rows of all channels have, and what libsvm files call the first one.
+
+    The arguments are those of `settle`. The second is None if there are no such files. Raises UserError as
+    `settle` does.
+    """
     sparse = {name: summary.extent for name, summary in summaries.items() if summary.extent}
     libsvm = {name: extent for name, extent in sparse.items() if content_types[name] == "libsvm"}
     first = _first_index(libsvm, indexing)
-    widths = {name: _width(extent, first if name in libsvm else 0) for name, extent in sparse.items()}
+    widths = {name: _width(name, extent, first if name in libsvm else 0) for name, extent in sparse.items()}
     dense = {name: summary.columns for name, summary in summaries.items() if summary.columns is not None}
-    count = max([*widths.values(), *dense.values()], default=len(schema.names))
+    count = max([*widths.values(), *dense.values()], default=0)
     for name, columns in dense.items():
         if columns < count:
             other = next(name for name, found in {**dense, **widths}.items() if found == count)
@@ -63,10 +81,7 @@ def settle(
                 f"channel {name} has {columns} features, channel {other} has {count}: all channels need the "
                 "same."
             )
-    if not count or not (dense or any(summary.present for summary in summaries.values())):
-        raise UserError("channel train: no row has a value, so there is no feature to train on.")
-    names = schema.names or Schema.unnamed(count).names
-    return replace(schema, names=names, first_index=first if libsvm else None)
+    return count, first if libsvm else None
 
 
 def _settled_categories(summaries: Mapping[str, Summary]) -> dict[str, tuple[str, ...]]:
@@ -157,8 +172,18 @@ def _first_index(extents: Mapping[str, Extent], indexing: Indexing) -> int:
     return int(indexing)
 
 
-def _width(extent: Extent, first: int) -> int:
-    return max(extent.width, 0 if extent.highest is None else extent.highest + 1 - first)
+def _width(channel: str, extent: Extent, first: int) -> int:
+    width = 0 if extent.highest is None else extent.highest + 1 - first
+    if max(width, extent.width) <= MOST:
+        return max(width, extent.width)
+    if width > MOST:
+        found = f"a row with the index {extent.highest}, which makes {width:,} features"
+    else:
+        found = f"a record whose shape says that there are {extent.width:,} features"
+    raise UserError(
+        f"channel {channel} has {found}, and a model can have {MOST:,} at most: mend that row, or number the "
+        "features one after the other."
+    )
 
 
 def _moved(batch: Sparse, first: int) -> Sparse:

@@ -10,7 +10,7 @@ import pytest
 
 from smxgb.batch import SPARSE, Dense, Schema, Sparse
 from smxgb.errors import UserError
-from smxgb.features import describe_indexing, describe_unused, fitted, settle
+from smxgb.features import MOST, counted, describe_indexing, describe_unused, fitted, settle
 from smxgb.store import Extent, Stored, Summary, summarise
 
 if TYPE_CHECKING:
@@ -92,6 +92,31 @@ def test_dense_and_sparse_channels_need_the_same_width() -> None:
             {"train": "csv", "validation": "libsvm"},
             "auto",
         )
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (seen(1, MOST), None),
+        (seen(0, MOST - 1), None),
+        (
+            seen(0, MOST),
+            "a row with the index 16777216, which makes 16,777,217 features, and a model can have",
+        ),
+        (seen(1, 2**31 - 1), "a row with the index 2147483647, which makes 2,147,483,647 features, and a"),
+        (seen(1, 3, 1 << 40), "a record whose shape says that there are 1,099,511,627,776 features, and a"),
+    ],
+)
+def test_a_huge_index_is_refused_before_there_are_so_many_names(found: Summary, said: str | None) -> None:
+    summaries = {"train": seen(1, 3), "validation": found}
+    types: dict[str, ContentType] = {"train": "libsvm", "validation": "libsvm"}
+    if said is None:
+        assert counted(summaries, types, "auto")[0] == MOST
+        return
+    with pytest.raises(UserError) as caught:
+        settled(summaries)
+    assert caught.value.mistakes[0].startswith(f"channel validation has {said}")
+    assert caught.value.mistakes[0].endswith("mend that row, or number the features one after the other.")
 
 
 def test_rows_without_any_value_leave_nothing_to_train_on() -> None:
