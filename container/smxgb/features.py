@@ -30,7 +30,7 @@ SHOWN = 5
 """Unseen categories that a line of the log names."""
 
 MOST = 1 << 24
-"""Features of sparse rows: each costs memory (`plan.SPARSE_FEATURE`), and one wrong index must not take all."""
+"""Features of sparse rows: each costs memory (`plan.SPARSE_FEATURE`), and a wrong index may not cost all."""
 
 type Indexing = Literal["auto", "0", "1"]
 

@@ -95,8 +95,10 @@ class ParquetReader:
 
     @cached_property
     def _tables(self) -> list[_Table]:
+        """Those that have rows, or all if none has: a part without rows may be written with other columns."""
         with ThreadPoolExecutor(self._threads, thread_name_prefix="parquet") as pool:
-            tables = list(pool.map(self._table, self._channel.files))
+            every = list(pool.map(self._table, self._channel.files))
+        tables = [table for table in every if table.largest] or every
         index = sorted(set[str]().union(*(table.index for table in tables)))
         if index:
             log(f"Channel {self._channel.name}: left out the index that pandas saved: {', '.join(index)}.")

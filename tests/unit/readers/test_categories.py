@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def test_whole_numbers_are_spelled_in_one_way_in_csv_and_parquet(csv: Data, parquet: Data) -> None:
-    # A cell that is padded too much, and a bad one that is no feature, are read the careful way.
-    for row in ("", "1,    3.0    ,4\n"):
+    # A missing value that is padded so much makes the block one that is read the careful way.
+    for row in ("", "1,3.0,    NA    \n"):
         text = "y,c,x\n1,1,3\n0,1.0,4\n1,-2.00,\n0,3.,5\n1,007.0,3\n0,3.5,4\n1,a.0,2\n0,,2\n" + row
         read = csv.read(text, categorical=("c",))
         found = [None if pd.isna(word) else word for word in read["c"]]

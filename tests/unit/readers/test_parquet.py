@@ -172,6 +172,20 @@ def test_files_without_rows_are_fine(parquet: Data) -> None:
     assert parquet.read(table.slice(1)).empty
 
 
+def test_the_columns_of_files_without_rows_do_not_matter_where_others_have_rows(parquet: Data) -> None:
+    table = pa.table({"y": [1], "a": [2]})
+    files = {
+        "1.parquet": pa.table({"y": pa.array([], pa.string()), "a": pa.nulls(0)}),
+        "2.parquet": table,
+        "3.parquet": pa.table({"y": pa.nulls(0)}),
+    }
+    read = parquet.read(files)
+    assert_frame_equal(read, frame({"a": [2], "<label>": [1]}))
+    assert (
+        "columns that hold no numbers: 'y' (string)" in parquet.refused({"1.parquet": files["1.parquet"]})[0]
+    )
+
+
 def test_what_is_no_label_is_refused_or_dropped(parquet: Data) -> None:
     table = pa.table({"y": [1, None, 0, NAN, float("inf")], "a": [1, 2, 3, 4, 5]})
     assert parquet.refused({"1.parquet": table.slice(0, 1), "2.parquet": table}) == (
