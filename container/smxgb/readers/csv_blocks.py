@@ -6,12 +6,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from smxgb.errors import UserError
 from smxgb.readers.streams import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    import numpy.typing as npt
 
     from smxgb.channels import DataFile
 
@@ -23,6 +27,8 @@ BLOCK_ROWS = 256
 
 LONGEST_RECORD = 64 << 20
 """A record beyond this is taken for a file that is no CSV, or for a quote that is never closed."""
+
+QUOTE = b'"'
 
 
 @dataclass(frozen=True)
@@ -102,10 +108,8 @@ def line_end(data: bytes) -> bytes:
 
 def open_quote(data: bytes, delimiter: str) -> int:
     """Return where a quoted field begins that is not closed, or -1. `data` begins where a record begins."""
-    before = b"[\\r\\n" + re.escape(delimiter).encode() + b"]"
-    fields = re.compile(rb"(?:^|(?<=" + before + rb'))"[^"]*+(?:""[^"]*+)*+("?)')
     last = None
-    for last in fields.finditer(data):  # noqa: B007 - only the last one is of interest
+    for last in _quoted_fields(delimiter).finditer(data):  # noqa: B007 - only the last one is of interest
         pass
     return -1 if last is None or last[1] else last.start()
 
@@ -123,10 +127,36 @@ def lines_before(path: Path, offset: int) -> int:
 
 
 def _last_record_end(data: bytes, delimiter: str) -> int:
+    """Return where the last record ends that ends in `data`, 0 if none does; a record begins with `data`."""
     newline = line_end(data)
-    end = data.rfind(newline) + 1
-    # An even number of quotes leaves none open; stray ones inside a field are rare enough for the slow look.
-    if not end or b'"' not in data or data.count(b'"', 0, end) % 2 == 0:
-        return end
-    quote = open_quote(data[:end], delimiter)
-    return end if quote < 0 else data.rfind(newline, 0, quote) + 1
+    place = data.rfind(newline)
+    if place < 0 or QUOTE not in data:
+        return place + 1
+    quotes = _quotes(data[:place], delimiter)
+    while place >= 0 and (before := int(np.searchsorted(quotes, place))) % 2:
+        place = data.rfind(newline, 0, int(quotes[before - 1]))
+    return place + 1
+
+
+def _quotes(data: bytes, delimiter: str) -> npt.NDArray[np.int64]:
+    """Return the places of the quotes that open and close text, in turn; others mean themselves."""
+    codes = np.frombuffer(data, np.uint8)
+    places = np.flatnonzero(codes == ord(QUOTE))
+    opening, closing = places[::2], places[1::2]
+    begins_field = np.zeros(256, np.bool_)
+    begins_field[list(b"\r\n" + delimiter.encode())] = True
+    # If each opens a field, or goes on with one as the second of two, they open and close in turn.
+    opens = (opening == 0) | begins_field[codes[opening - 1]]
+    opens[1:] |= opening[1:] - 1 == closing[: len(opening) - 1]
+    if opens.all():
+        return places
+    fields = list(_quoted_fields(delimiter).finditer(data))
+    spans = np.array([(field.start(), field.end() - 1) for field in fields], np.int64).ravel()
+    return spans if not fields or fields[-1][1] else spans[:-1]
+
+
+def _quoted_fields(delimiter: str) -> re.Pattern[bytes]:
+    """Return what matches a quoted field; its group is empty if the quote is never closed."""
+    before = b"[\r\n" + re.escape(delimiter).encode() + b"]"
+    # It begins with the quote itself, which is then searched for at memory speed.
+    return re.compile(rb'"(?:(?<=\A")|(?<=' + before + rb'"))[^"]*+(?:""[^"]*+)*+("?)')
