@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from smxgb.channels import DataFile
+    from smxgb.readers.streams import Readable
 
 BLOCK_BYTES = 1 << 20
 """Small blocks stay in the caches and in buffers at hand: 8 MB ones parse at half the speed."""
@@ -71,14 +72,15 @@ def read_blocks(stream: Stream, delimiter: str, size: int = BLOCK_BYTES, begin: 
 def read_part(file: DataFile, source: str, delimiter: str, size: int, start: int) -> Iterator[Block]:
     """Yield the records that begin in a part of a file, whose data begin at byte `start`.
 
-    The file must hold no quoted line end: in its middle, nothing tells whether a quote is open. The
-    blocks don't know how many lines come before them.
+    The blocks don't know how many lines come before them. Raises UserError for a quote: in the middle of a
+    file, nothing tells whether one is open.
     """
     begin, end = max(file.begin, start), file.end
     is_cut = begin > 0  # what stands before the first line end began in an earlier part
     with file.path.open("rb", buffering=0) as opened:
         place = opened.seek(max(0, begin - 1))
-        for block in read_blocks(Stream(source, opened, file), delimiter, size, place):
+        stream = Stream(source, _Unquoted(opened, source), file)
+        for block in read_blocks(stream, delimiter, size, place):
             data, offset = block.data, block.offset
             if is_cut:
                 first = data.find(line_end(data)) + 1
@@ -94,6 +96,25 @@ def read_part(file: DataFile, source: str, delimiter: str, size: int, start: int
                 return
             if data:
                 yield Block(data, offset)
+
+
+class _Unquoted:
+    """The bytes of a file that is cut, which must hold no quote."""
+
+    def __init__(self, opened: Readable, source: str) -> None:
+        self._opened = opened
+        self._source = source
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most `size` bytes; none at the end."""
+        data = self._opened.read(size)
+        if QUOTE in data:
+            raise UserError(
+                f"{self._source} is cut between workers, for there are fewer files than workers, and text in "
+                "it is quoted, in which a line end can't be told from a record's end: give at least as many "
+                "files as workers, use input mode File, or write the file without quotes."
+            )
+        return data
 
 
 def block_size(record_bytes: float) -> int:
