@@ -231,7 +231,7 @@ def summarise(batch: Batch, known: Labels | None = None) -> Summary:
 
 def _present(batch: Batch) -> int:
     if isinstance(batch, Sparse):
-        return len(batch.indices)
+        return int(np.count_nonzero(~np.isnan(batch.values)))
     return sum(len(column) - column.null_count for column in batch.features.columns)
 
 

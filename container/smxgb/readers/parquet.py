@@ -17,14 +17,14 @@ from smxgb.content_types import PARQUET_MAGIC
 from smxgb.errors import Mistakes, UserError
 from smxgb.log import log
 from smxgb.readers.categories import CATEGORY
-from smxgb.readers.columns import aligned, assigned, chosen, schema_of, shown
+from smxgb.readers.columns import aligned, assigned, check_partitions, chosen, schema_of, shown
 from smxgb.readers.parquet_types import check_types, converted, dictionaries, saved_index
-from smxgb.readers.rows import Fault, Part, clean, merged, shown_columns, shown_file, told
+from smxgb.readers.rows import FLOAT_GROUPS, Fault, Part, clean, merged, shown_columns, shown_file, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from smxgb.batch import Batch, Layout, Schema
+    from smxgb.batch import Batch, Layout, Role, Schema
     from smxgb.channels import Channel, DataFile
     from smxgb.job import DataSettings
 
@@ -125,6 +125,7 @@ class ParquetReader:
         return layouts
 
     def _first_layout(self, table: _Table) -> Layout:
+        check_partitions(self._channel.name, table.names, self._settings)
         width = len(table.names)
         if self._like is None or self._like.layout is None:
             layout = assigned(table.names, width, replace(self._settings, csv_weights=False), table.source)
@@ -140,10 +141,10 @@ class ParquetReader:
                 yield from self._file_parts(table, layout, features)
 
     def _file_parts(self, table: _Table, layout: Layout, features: Sequence[int]) -> Iterator[Part]:
-        roles = layout.roles
-        positions = [*(position for _, position in roles), *features]
+        roles = tuple(role for role, _ in layout.roles)
+        positions = [*(position for _, position in layout.roles), *features]
         names = [table.names[position] for position in positions]
-        types = [pa.int64() if role == "group" else pa.float32() for role, _ in roles]
+        types = [pa.int64() if role == "group" else pa.float32() for role in roles]
         types += [CATEGORY if index in layout.categorical else pa.float32() for index in features]
         fields = pa.schema([(str(index), data_type) for index, data_type in enumerate(types)])
         before = table.rows.start
@@ -153,9 +154,11 @@ class ParquetReader:
                 for name, data_type, position in zip(names, types, positions, strict=True)
             ]
             data = pa.RecordBatch.from_arrays(columns, schema=fields)
-            part, faults = clean(data, tuple(role for role, _ in roles), self._settings)
+            part, faults = clean(data, roles, self._settings)
             if faults:
-                raise UserError(*(_text(fault, table, positions, raw, before) for fault in faults))
+                raise UserError(
+                    *(_text(fault, table, positions, raw, roles=roles, before=before) for fault in faults)
+                )
             yield part
             before += raw.num_rows
 
@@ -203,9 +206,19 @@ def _sliced(batches: Iterator[pa.RecordBatch], wanted: range) -> Iterator[pa.Rec
             return
 
 
-def _text(fault: Fault, table: _Table, positions: list[int], raw: pa.RecordBatch, before: int) -> str:
+def _text(
+    fault: Fault,
+    table: _Table,
+    positions: list[int],
+    raw: pa.RecordBatch,
+    *,
+    roles: tuple[Role, ...],
+    before: int,
+) -> str:
     position = positions[fault.column]
     values = raw.column(table.names[position])
+    if pa.types.is_floating(values.type):
+        fault = fault.of_groups(roles, FLOAT_GROUPS)
     return fault.text(
         table.source,
         shown(position, table.names),
