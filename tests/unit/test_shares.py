@@ -132,7 +132,7 @@ def test_no_part_of_a_file_that_holds_a_quote_is_read(tmp_path: Path, workers: i
     whole = channel(tmp_path)
     shares = [split(whole, worker, workers) for worker in range(workers)]
     assert all(share[0].is_part for share in shares)
-    refused = []
+    refused: list[str] = []
     for share in shares:
         try:
             labels(whole, share)
