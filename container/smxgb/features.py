@@ -30,7 +30,7 @@ SHOWN = 5
 """Unseen categories that a line of the log names."""
 
 MOST = 1 << 24
-"""Features of sparse rows: each costs memory (`plan.SPARSE_FEATURE`), and a wrong index may not cost all."""
+"""Features of sparse rows: a slip of the pen must not take all memory. Each costs `plan.SPARSE_FEATURE`."""
 
 type Indexing = Literal["auto", "0", "1"]
 

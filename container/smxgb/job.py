@@ -219,7 +219,7 @@ def _refuse_what_comes_later(parameters: Parsed, mistakes: Mistakes) -> None:
 def _need_groups(settings: Hyperparameters, channels: Channels, mistakes: Mistakes) -> None:
     objective = settings.objective
     # XGBoost would take all rows of such a table for one query.
-    tables = {channel.content_type for channel in channels} & {"csv", "parquet"}
+    tables = {channel.content_type for channel in channels if channel.files} & {"csv", "parquet"}
     if kind_of(objective) == "ranking" and settings.group_column is None and tables:
         mistakes.add(
             f"objective={objective} needs group_column: the name or index of the column that says to which "

@@ -88,9 +88,9 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
     with by_all():
         schema = settle(schema, together(summaries), types, job.data.indexing)
         idle = [host for host, found in zip(group.hosts, summaries, strict=True) if not found["train"].rows]
-        check_idle(schema, idle, job.parameters.settings)
+        check_idle(idle, job.parameters.settings)
     stored = {name: fitted(name, kept, schema, types[name]) for name, kept in stored.items()}
-    channels = filled(stored, schema, together(summaries), job.data, with_idle=bool(idle))
+    channels = filled(stored, schema, together(summaries), with_idle=bool(idle))
     loaded = Loaded(schema, channels, summaries)
     if group.rank == 0:
         for line in describe_unused(schema, loaded.all_rows["train"]):
