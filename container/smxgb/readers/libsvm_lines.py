@@ -56,6 +56,9 @@ COMMENT = re.compile(rb"#[^\n]*")
 LINE_BEGIN = re.compile(rb"\n\s+")
 WEIGHTED = re.compile(rb"^-1:([^\s:]+):(\S+)", re.MULTILINE)
 QID = re.compile(rb"(?<=\s)qid:(\d+)(?!\S)")
+NOWHERE = (b"x", b"X", b" -", b"\t-", b"\v-", b"\f-")
+"""What stands in no line: digits of base 16, which Arrow reads, and an index below 0, as the markers are."""
+
 SPACE = bytes.maketrans(b" \t\v\f", b"\n\n\n\n")
 
 NUMBER = r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf(?:inity)?|nan)"
@@ -174,6 +177,8 @@ class Lines:
     def _rows(self, data: bytes) -> pa.RecordBatch:
         """Parse the lines of a block. Raises _Unreadable if anything is not as it should be."""
         data = _tidy(data)
+        if any(bad in data for bad in NOWHERE):
+            raise _Unreadable
         count = data.count(b"\n") + 1 if data else 0
         groups = QID.findall(data) if "group" in self.roles else []
         index, value = _tokens(self._one_to_a_line(data)) if data else _nothing()
