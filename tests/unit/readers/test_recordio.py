@@ -55,6 +55,18 @@ def test_the_shape_says_how_many_features_there_are(recordio: Data) -> None:
     assert batch.width == 12
 
 
+def test_a_dense_shape_may_have_several_dimensions(recordio: Data) -> None:
+    rows = [record(tensor([1, 2, 3, 4], shape=[2, 2]), tensor([1])), record(tensor([5] * 4), tensor([0]))]
+    assert recordio.read(framed(rows))["f3"].tolist() == [4, 5]
+
+
+def test_the_product_of_a_shape_does_not_overflow(recordio: Data) -> None:
+    rows = [record(tensor([4], keys=[7], shape=[2**32, 2**32]), tensor([1]))]
+    reader = recordio._reader(framed(rows), None, "train", {})
+    (batch,) = reader.batches(reader.schema())
+    assert batch.width == 2**64
+
+
 def test_keys_need_no_order(recordio: Data) -> None:
     read = recordio.read(framed([record(tensor([4, 5, 6], keys=[7, 1, 3]), tensor([1]))]))
     assert_frame_equal(read, table({1: [5], 3: [6], 7: [4], "<label>": [1]}))
@@ -136,6 +148,8 @@ def test_a_sparse_record_without_its_group_is_refused(recordio: Data) -> None:
 
 GOOD = record(tensor([1, 2]), tensor([1]))
 SPARSE = record(tensor([1], keys=[1], shape=[5]), tensor([1]))
+TWICE = SPARSE + field(1, field(1, b"values") + field(2, tensor([2], keys=[2], shape=[5])))
+NO_FEATURES = field(2, field(1, b"values") + field(2, tensor([1])))
 
 
 @pytest.mark.parametrize(
@@ -172,6 +186,18 @@ SPARSE = record(tensor([1], keys=[1], shape=[5]), tensor([1]))
         (
             framed([GOOD, record(tensor([1, 2, 3]), tensor([1]))]),
             "record 2: it has not 2 values, as the channel's",
+        ),
+        (
+            framed([GOOD, record(tensor([1, 2], shape=[3]), tensor([1]))]),
+            "record 2: its shape is 3, and it has 2 values: give it all of them.",
+        ),
+        (
+            framed([record(tensor([1, 2], shape=[2**32, 2**32]), tensor([1]))]),
+            "record 1: its shape is 4294967296 x 4294967296, and it has 2 values",
+        ),
+        (
+            framed([SPARSE, TWICE, NO_FEATURES]),
+            "record 3: its features hold nothing, and 'values' is needed.",
         ),
         (
             framed([GOOD, SPARSE]),
