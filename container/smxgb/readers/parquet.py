@@ -18,7 +18,7 @@ from smxgb.errors import Mistakes, UserError
 from smxgb.log import log
 from smxgb.readers.categories import CATEGORY
 from smxgb.readers.columns import aligned, assigned, check_partitions, chosen, schema_of, shown
-from smxgb.readers.parquet_types import check_types, converted, dictionaries, saved_index
+from smxgb.readers.parquet_types import check_index, check_types, converted, dictionaries, saved_index
 from smxgb.readers.rows import FLOAT_GROUPS, Fault, Part, clean, merged, shown_columns, shown_file, told
 
 if TYPE_CHECKING:
@@ -130,7 +130,10 @@ class ParquetReader:
         check_partitions(self._channel.name, table.names, self._settings)
         width = len(table.names)
         if self._like is None or self._like.layout is None:
-            layout = assigned(table.names, width, replace(self._settings, csv_weights=False), table.source)
+            check_index(self._settings, table.index, table.source)
+            drop = tuple(ref for ref in self._settings.drop if ref not in table.index)
+            settings = replace(self._settings, csv_weights=False, drop=drop)
+            layout = assigned(table.names, width, settings, table.source)
             if self._settings.dictionaries:
                 layout = dictionaries(layout, table.types)
             return layout

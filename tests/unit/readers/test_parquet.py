@@ -126,6 +126,26 @@ def test_an_index_that_pandas_saved_is_left_out(parquet: Data, capsys: pytest.Ca
     assert "Channel train: left out the index that pandas saved: __index_level_0__.\n" in out
 
 
+def test_an_index_whose_description_was_lost_is_left_out_too(
+    parquet: Data, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pa.table({"y": [1, 0], "a": [2, 3], "__index_level_0__": [7, 9]})
+    assert list(parquet.read(table)) == ["a", "<label>"]
+    assert "left out the index that pandas saved: __index_level_0__." in capsys.readouterr().out
+    assert list(parquet.read(table, drop=("__index_level_0__",))) == ["a", "<label>"]
+
+
+@pytest.mark.parametrize("labels", [[1, 0, 1], [1, 0, -1]])  # the second is a range, which is no column
+def test_a_label_that_pandas_saved_as_the_index_is_said_to_be_one(parquet: Data, labels: list[int]) -> None:
+    table = pd.DataFrame({"y": labels, "a": [2.0, 3, 4], "b": [4, 5, 6]}).set_index("y")
+    assert parquet.refused(saved(table), label="y") == (
+        (
+            "label_column=y: train/a.parquet has 'y' as the index of a table of pandas, which is left out: "
+            "make it a column, with reset_index() before to_parquet()."
+        ),
+    )
+
+
 def test_duplicate_names_are_named(parquet: Data) -> None:
     table = pa.table([pa.array([1]), pa.array([2]), pa.array([3])], ["y", "a", "a"])
     assert parquet.refused(table) == (
