@@ -45,11 +45,14 @@ type Columns = tuple[str, tuple[str, ...], tuple[pa.DataType, ...], Layout]
 """A file as messages show it, the names and types of its columns, and its layout."""
 
 
-def check_types(files: Iterable[Columns]) -> None:
-    """Raise UserError with all columns of all files that can't be read as numbers."""
+def check_types(files: Iterable[Columns], *, dictionaries: bool) -> None:
+    """Raise UserError with all columns of all files that can't be read as numbers.
+
+    `dictionaries` says that those of `train`'s first file are categories already.
+    """
     sources: dict[str, list[str]] = {}
     for source, names, types, layout in files:
-        for text in _complaints(names, types, layout):
+        for text in _complaints(names, types, layout, dictionaries=dictionaries):
             sources.setdefault(text, []).append(source)
     if sources:
         raise UserError(*(f"{_some(found)}: {text}" for text, found in sources.items()))
@@ -111,17 +114,20 @@ def check_index(settings: DataSettings, index: frozenset[str], source: str) -> N
     mistakes.raise_any()
 
 
-def _complaints(names: tuple[str, ...], types: tuple[pa.DataType, ...], layout: Layout) -> list[str]:
+def _complaints(
+    names: tuple[str, ...], types: tuple[pa.DataType, ...], layout: Layout, *, dictionaries: bool
+) -> list[str]:
     texts = []
     used = sorted({*layout.features, *(position for _, position in layout.roles)})
     bad = [position for position in used if not _is_read(types[position], position in layout.categorical)]
     if bad:
         listed = ", ".join(f"{names[position]!r} ({types[position]})" for position in bad)
+        or_set = "" if dictionaries else " (or set enable_categorical=true for all dictionaries)"
         dropped = ",".join(names[position] for position in bad)
         texts.append(
             f"columns that hold no numbers: {listed}. Integers, floats, decimals and booleans are read. "
-            "Encode the others as numbers, name those of words in categorical_columns (or set "
-            f"enable_categorical=true for all dictionaries), or leave them out with drop_columns={dropped}."
+            f"Encode the others as numbers, name those of words in categorical_columns{or_set}, or leave "
+            f"them out with drop_columns={dropped}."
         )
     group = dict(layout.roles).get("group")
     if group is not None and group not in bad and not _numbers_groups(types[group]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import decimal
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -288,6 +290,58 @@ def test_a_file_whose_pages_are_damaged_is_named(parquet: Data) -> None:
     )
     content[4:60] = bytes(56)
     assert parquet.refused(bytes(content)) == (f"train/a.parquet {DAMAGED}",)
+
+
+class Keys(pe.KmsClient):  # type: ignore[misc]
+    """Hides no key: what encrypts here is Parquet."""
+
+    def wrap_key(self, key: bytes, _: str) -> bytes:
+        return base64.b64encode(key)
+
+    def unwrap_key(self, key: bytes, _: str) -> bytes:
+        return base64.b64decode(key)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_an_encrypted_file_is_said_to_be_one(parquet: Data, plain: bool) -> None:  # noqa: FBT001
+    chosen = pe.EncryptionConfiguration(
+        footer_key="k", column_keys={"k": ["a"]}, plaintext_footer=plain, data_key_length_bits=128
+    )
+    factory = pe.CryptoFactory(lambda _: Keys())
+    properties = factory.file_encryption_properties(pe.KmsConnectionConfig(), chosen)
+    table = pa.table({"y": [1.0, 0], "a": [1.0, 2], "b": [3.0, 4]})
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, table.schema, encryption_properties=properties) as writer:
+        writer.write_table(table)
+    content = bytes(sink.getvalue())
+    assert parquet.refused(content) == (
+        (
+            "train/a.parquet is encrypted by Parquet itself, and the job has no key: write it without "
+            "encryption properties. What S3 encrypts (SSE-KMS) is read as it is."
+        ),
+    )
+    if plain:  # the other columns can be read
+        assert list(parquet.read(content, drop=("a",))) == ["b", "<label>"]
+
+
+def test_a_column_may_be_called_as_the_field_of_another(parquet: Data) -> None:
+    table = pa.table({"y": [1, 0], "a": [{"b": 10}, {"b": 20}], "a.b": [1, 2]})
+    read = parquet.read(table, drop=("a",))
+    assert_frame_equal(read, frame({"a.b": [1, 2], "<label>": [1, 0]}))
+
+
+def test_what_is_set_is_not_advised(parquet: Data) -> None:
+    words = pa.array(["x", "z"])
+    files = {
+        "1.parquet": pa.table({"y": [1, 0], "c": words, "a": [1, 2]}),
+        "2.parquet": pa.table({"y": [1, 0], "c": words.dictionary_encode(), "a": [1, 2]}),
+    }
+    for text in parquet.refused(files, dictionaries=True):
+        assert text.endswith(
+            "Encode the others as numbers, name those of words in categorical_columns, or leave them out "
+            "with drop_columns=c."
+        )
+    assert len(parquet.read(files, dictionaries=True, categorical=("c",))) == 4
 
 
 def test_a_file_of_another_kind_is_named(parquet: Data) -> None:
