@@ -18,7 +18,7 @@ from pyarrow import csv
 from smxgb.batch import SPARSE
 from smxgb.content_types import BOM, PARQUET_MAGIC
 from smxgb.errors import UserError
-from smxgb.readers.csr import ascending
+from smxgb.readers.csr import ascending, first_infinite
 from smxgb.readers.rows import Part, clean, row_type
 from smxgb.readers.taken import from_sparse, numbered
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from smxgb.batch import Role
     from smxgb.job import DataSettings
+    from smxgb.readers.rows import Fault
     from smxgb.readers.streams import Stream
     from smxgb.readers.taken import Taken
 
@@ -160,19 +161,20 @@ class Lines:
         part, faults = clean(rows, self.all_roles, self.settings)
         if faults:
             numbers, lines = _numbered(block)
-            columns = [*self.all_roles, "the indices", "the values"]
-            raise UserError(
-                *(
-                    fault.of_groups(self.all_roles, EXACT_GROUPS).text(
-                        source,
-                        columns[fault.column],
-                        ("line", lambda row: numbers[row]),
-                        lambda row: _shown(lines[row].decode(errors="replace")),
-                    )
-                    for fault in faults
-                )
-            )
+            raise UserError(*(self._text(fault, rows, source, numbers, lines) for fault in faults))
         return part
+
+    def _text(
+        self, fault: Fault, rows: pa.RecordBatch, source: str, numbers: list[int], lines: list[bytes]
+    ) -> str:
+        value = _shown(lines[int(fault.rows[0])].decode(errors="replace"))
+        if fault.column < len(self.all_roles):
+            column: str = self.all_roles[fault.column]
+        else:
+            index, value = first_infinite(rows, fault)
+            column = f"index {index}"
+        place = ("line", lambda row: numbers[row])
+        return fault.of_groups(self.all_roles, EXACT_GROUPS).text(source, column, place, lambda _: value)
 
     def _rows(self, data: bytes) -> pa.RecordBatch:
         """Parse the lines of a block. Raises _Unreadable if anything is not as it should be."""

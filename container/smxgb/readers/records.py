@@ -155,6 +155,7 @@ def _width(shape: bytes) -> int:
 def _one_by_one(records: Sequence[bytes], source: str, first: int) -> Rows:
     """Read records of any build."""
     tensors, labels, weights = [], [], []
+    weighs: list[bool] = []
     for number, data in enumerate(records, first):
         place = f"{source}, record {number}"
         try:
@@ -167,13 +168,17 @@ def _one_by_one(records: Sequence[bytes], source: str, first: int) -> Rows:
         tensors.append(_only(record.features, VALUES, place, "features"))
         _check_shape(tensors[-1], place)
         labels.append(as_floats(np.array(_only(record.label, VALUES, place, "label").values, np.float64)))
-        if WEIGHT in record.label:
+        weighs.append(WEIGHT in record.label)
+        if weighs[-1] != weighs[0]:
+            has, others = ("a", "none") if weighs[-1] else ("no", "one")
+            raise UserError(
+                f"{place}: it has {has} weight, those before it have {others}: give each record one, or none."
+            )
+        if weighs[-1]:
             given = _only(record.label, WEIGHT, place, "label").values
             weights.append(as_floats(np.array(given, np.float64)))
             if len(weights[-1]) != 1:
                 raise UserError(f"{place}: it has {len(weights[-1])} weights; a row has one.")
-    if weights and len(weights) < len(records):
-        raise UserError(f"{source}, from record {first} on: some records have a weight, others none.")
     kinds = {tensor.DESCRIPTOR.name for tensor in tensors}
     common = np.dtype(np.float32 if "Float32Tensor" in kinds else np.float64)
     with np.errstate(over="ignore"):
@@ -201,10 +206,11 @@ def _check_shape(tensor: Any, place: str) -> None:
 
 def _only(values: Any, key: str, place: str, part: str) -> Any:
     """Return the tensor of numbers under a key of a record's map."""
+    holds, is_ = ("hold", "are") if part == "features" else ("holds", "is")
     if key not in values:
-        found = f"only {', '.join(sorted(map(str, values)))}" if values else "nothing"
-        raise UserError(f"{place}: its {part} hold {found}, and {key!r} is needed.")
+        found = f"only {', '.join(sorted(map(repr, values)))}" if values else "nothing"
+        raise UserError(f"{place}: its {part} {holds} {found}, and {key!r} is needed.")
     kind = values[key].WhichOneof("value")
     if kind not in TENSORS:
-        raise UserError(f"{place}: its {part} are {kind or 'empty'}; a tensor of numbers is needed.")
+        raise UserError(f"{place}: its {part} {is_} {kind or 'empty'}; a tensor of numbers is needed.")
     return getattr(values[key], kind)

@@ -136,7 +136,7 @@ def test_the_line_of_a_late_mistake_is_right(libsvm: Data, monkeypatch: pytest.M
         ),
         (
             "1 0:1\n1 0:1 1:1e400\n",
-            "train/a.libsvm, line 2, the values: '1 0:1 1:1e400' is infinite, or beyond",
+            "train/a.libsvm, line 2, index 1: inf is infinite, or beyond",
         ),
     ],
 )

@@ -148,6 +148,7 @@ def test_a_sparse_record_without_its_group_is_refused(recordio: Data) -> None:
 
 GOOD = record(tensor([1, 2]), tensor([1]))
 SPARSE = record(tensor([1], keys=[1], shape=[5]), tensor([1]))
+WEIGHED = record(tensor([1, 2]), tensor([1]), weight=tensor([1]))
 TWICE = SPARSE + field(1, field(1, b"values") + field(2, tensor([2], keys=[2], shape=[5])))
 NO_FEATURES = field(2, field(1, b"values") + field(2, tensor([1])))
 
@@ -172,7 +173,7 @@ NO_FEATURES = field(2, field(1, b"values") + field(2, tensor([1])))
         ),
         (
             framed([GOOD, field(1, field(1, b"vals"))]),
-            "record 2: its features hold only vals, and 'values' is needed",
+            "record 2: its features hold only 'vals', and 'values' is needed",
         ),
         (
             framed([GOOD, record(field(9, field(1, b"jpg")), tensor([1]))]),
@@ -200,6 +201,26 @@ NO_FEATURES = field(2, field(1, b"values") + field(2, tensor([1])))
             "record 3: its features hold nothing, and 'values' is needed.",
         ),
         (
+            framed([WEIGHED, WEIGHED, GOOD]),
+            "record 3: it has no weight, those before it have one: give each record one, or none.",
+        ),
+        (
+            framed([WEIGHED, record(tensor([1, 2]), b"", weight=tensor([1]))]),
+            "record 2: its label is empty; a tensor of numbers is needed.",
+        ),
+        (
+            framed([GOOD, field(2, field(1, b""))]),
+            "record 2: its features hold nothing, and 'values' is needed.",
+        ),
+        (
+            framed([GOOD, field(1, field(1, b"values") + field(2, tensor([1, 2]))) + field(2, b"")]),
+            "record 2: its label holds only '', and 'values' is needed.",
+        ),
+        (
+            framed([SPARSE, record(tensor([1, float("inf"), 2], keys=[4, 2, 0]), tensor([1]))]),
+            "record 2, key 2: inf is infinite, or beyond a 32-bit float",
+        ),
+        (
             framed([GOOD, SPARSE]),
             "record 2: it is sparse; the channel's first record is dense, so all must be.",
         ),
@@ -222,13 +243,25 @@ NO_FEATURES = field(2, field(1, b"values") + field(2, tensor([1])))
         ),
         (
             framed([GOOD, record(tensor([1, 2]), tensor([1]), weight=tensor([1]))]),
-            "from record 1 on: some records have a weight, others none.",
+            "record 2: it has a weight, those before it have none: give each record one, or none.",
         ),
     ],
 )
 def test_what_can_not_be_read_names_the_record(recordio: Data, data: bytes, said: str) -> None:
     (found,) = recordio.refused({"a.rec": data})
     assert found.removeprefix("train/a.rec, ").startswith(said)
+
+
+def test_a_weight_that_a_whole_block_lacks_is_missed_in_its_first_record(
+    recordio: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_blocks, "__defaults__", (len(framed([WEIGHED])),))
+    assert recordio.refused({"a.rec": framed([WEIGHED, GOOD])}) == (
+        (
+            "train/a.rec, record 2: it has no weight, the channel's first record has one: give each record "
+            "one, or none."
+        ),
+    )
 
 
 def test_the_number_of_a_late_record_is_right(recordio: Data) -> None:
