@@ -112,7 +112,8 @@ def check_labels(
     """Return the number of classes of a multi-class objective, None for any other.
 
     `channels` has the labels of each channel that has rows; training has `rows`. `num_class` is one more than
-    the largest label if the job does not set it. `layout` is that of train's files, if they have columns.
+    the largest label if the job does not set it, and None as long as no label was read. `layout` is that of
+    train's files, if they have columns.
 
     Raises:
         UserError: If a channel has labels that the objective or a metric does not take.
@@ -120,6 +121,8 @@ def check_labels(
     _check_domains(parameters, channels, layout)
     if kind_of(parameters.settings.objective) != "multi-class":
         return None
+    if not channels:
+        return parameters.settings.num_class
     classes = _classes(parameters.settings, channels, rows)
     scores = len(parameters.settings.base_score or ())
     if scores > 1 and scores != classes:

@@ -52,8 +52,9 @@ def rehearse(job: Job) -> Shape:
             _look_at(channel, job, seen)
         if seen.schema is None:
             break
-    if seen.schema is not None:
-        names = seen.schema.names or Schema.unnamed(seen.shapes["train"].columns).names
+    known = not any(mistakes)
+    names = _names(seen)
+    if seen.schema is not None and names:
         with mistakes.collect():
             examined = examine(
                 job.parameters,
@@ -65,11 +66,19 @@ def rehearse(job: Job) -> Shape:
                 available=memory_available() // job.team.workers,
                 gpu_available=gpu.free_memory() if job.team.device.value == "cuda" else None,
             )
-            for line in examined.describe():
+            # A plan for the rows of some channels would be wrong.
+            for line in examined.describe() if known else ():
                 log(line)
     mistakes.raise_any()
     log("Nothing was found that would stop the job. Only the first rows of each channel were read.")
     return seen.shapes["train"]
+
+
+def _names(seen: _Seen) -> tuple[str, ...]:
+    """Return the names of the features; none as long as only rows would tell, and could not be read."""
+    if seen.schema is None or seen.schema.names or "train" not in seen.shapes:
+        return seen.schema.names if seen.schema else ()
+    return Schema.unnamed(seen.shapes["train"].columns).names
 
 
 def _look_at(channel: Channel, job: Job, seen: _Seen) -> None:
