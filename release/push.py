@@ -15,27 +15,16 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    EndpointConnectionError,
-    NoCredentialsError,
-    PartialCredentialsError,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from aws import AwsError, explained
+from botocore.exceptions import BotoCoreError
 
 DOCKER = os.environ.get("DOCKER", "docker")
 ECR_HOST = re.compile(r"\d{12}\.dkr\.ecr(?:-fips)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
-FORBIDDEN, NOT_FOUND = 403, 404
-DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
-EXPIRED = {"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "UnrecognizedClientException"}
+NOT_FOUND = 404
 MANIFESTS = (
     "application/vnd.docker.distribution.manifest.v2+json",
     "application/vnd.oci.image.manifest.v1+json",
@@ -134,20 +123,20 @@ def open_registry(session: boto3.Session, repository: str, host: str | None) -> 
             f"the registry {host} is in {match[1]} and the AWS configuration says {region}: set "
             f"AWS_DEFAULT_REGION={match[1]}, or push to another registry."
         )
-    with _explained("sts:GetCallerIdentity", region):
+    with explained("sts:GetCallerIdentity", region):
         account = session.client("sts").get_caller_identity()["Account"]
     ecr = session.client("ecr")
-    with _explained("ecr:DescribeRepositories", region):
+    with explained("ecr:DescribeRepositories", region):
         made = not _exists(ecr, repository)
     if made:
-        with _explained("ecr:CreateRepository", region):
+        with explained("ecr:CreateRepository", region):
             ecr.create_repository(
                 repositoryName=repository,
                 imageTagMutability="IMMUTABLE",
                 imageScanningConfiguration={"scanOnPush": True},
             )
         print(f"Created the repository {repository} in account {account}, {region}.")
-    with _explained("ecr:GetAuthorizationToken", region):
+    with explained("ecr:GetAuthorizationToken", region):
         (entry,) = ecr.get_authorization_token()["authorizationData"]
     user, _, password = base64.b64decode(entry["authorizationToken"]).decode().partition(":")
     return Registry(host or entry["proxyEndpoint"].removeprefix("https://"), user, password)
@@ -221,29 +210,6 @@ def push(image: Image, registry: Registry, repository: str) -> str:
     return digest
 
 
-@contextmanager
-def _explained(action: str, region: str | None) -> Iterator[None]:
-    """Turn what AWS's client raises into a sentence; `action` is the permission that the call needs."""
-    try:
-        yield
-    except (NoCredentialsError, PartialCredentialsError):
-        raise PushError(
-            "there are no AWS credentials: run `aws configure` or `aws sso login`, or set AWS_PROFILE, or "
-            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
-        ) from None
-    except EndpointConnectionError as error:
-        raise PushError(f"AWS cannot be reached ({error}): is {region} the right region?") from None
-    except ClientError as error:
-        code, text = error.response["Error"]["Code"], error.response["Error"]["Message"]
-        if code in EXPIRED:
-            raise PushError(f"AWS does not take the credentials ({text}): renew them.") from None
-        if code in DENIED or error.response["ResponseMetadata"]["HTTPStatusCode"] == FORBIDDEN:
-            raise PushError(f"the permission {action} is missing: {text}") from None
-        raise PushError(f"{action} failed: {text} ({code}).") from None
-    except BotoCoreError as error:
-        raise PushError(f"{action} failed: {error}") from None
-
-
 def _docker(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run([DOCKER, *arguments], input=stdin, capture_output=True, text=True, check=False)
@@ -264,7 +230,7 @@ def main() -> None:
         image = built_image(arguments.image)
         registry = open_registry(aws_session(), arguments.repository, arguments.registry)
         digest = push(image, registry, arguments.repository)
-    except PushError as error:
+    except (PushError, AwsError) as error:
         sys.exit(f"scripts/push: {error}")
     place = f"{registry.host}/{arguments.repository}"
     print(f"Image:  {place}:{image.tag}\nDigest: {digest}\nImage URI for jobs: {place}@{digest}")
