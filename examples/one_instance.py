@@ -35,7 +35,7 @@ estimator = Estimator(
         "eta": 0.2,
         "max_depth": 6,
     },
-    metric_definitions=[{"Name": "validation:auc", "Regex": r"validation-auc:([\d.]+)"}],
+    metric_definitions=[{"Name": "validation:auc", "Regex": r".*\[[0-9]+\].*validation-auc:(-?[0-9.]+)"}],
 )
 estimator.fit(
     {

@@ -43,7 +43,8 @@ def requests(grid: Mapping[str, Any], options: argparse.Namespace, stamp: str) -
                     "TrainingImage": options.image,
                     "TrainingInputMode": "File",
                     "MetricDefinitions": [
-                        {"Name": name, "Regex": f"{name.replace(':', '-')}:([0-9.]+)"} for name in METRICS
+                        {"Name": name, "Regex": rf".*\[[0-9]+\].*{name.replace(':', '-')}:(-?[0-9.]+)"}
+                        for name in METRICS
                     ],
                 },
                 "HyperParameters": {**grid["hyperparameters"], **entry.get("hyperparameters", {})},

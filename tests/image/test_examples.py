@@ -131,6 +131,9 @@ def test_one_instance(cloud: Cloud, platform: Platform, sdk: str, example: str) 
     (outcome,) = platform.run(request)
     assert outcome.code == 0, outcome.log
     assert re.search(r"\[0\]\ttrain-auc:[\d.]+\ttrain-logloss:[\d.]+\tvalidation-auc:", outcome.log)
+    for defined in request["AlgorithmSpecification"].get("MetricDefinitions", []):
+        for tab in ("\t", "#011"):
+            assert re.search(defined["Regex"], outcome.log.replace("\t", tab)), defined
     assert area_under_curve(outcome, frame(cloud, f"{prefix}/validation/part-00002.csv")) > 0.8
 
 
