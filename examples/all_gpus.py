@@ -3,7 +3,7 @@
 Needs the SageMaker Python SDK 2 (pip install "sagemaker<3") and the image's gpu variant. Data:
 
 scripts/make_dataset s3://BUCKET/PREFIX/train --format parquet --files 64 --megabytes 100
-scripts/make_dataset s3://BUCKET/PREFIX/validation --format parquet --files 8 --megabytes 100
+scripts/make_dataset s3://BUCKET/PREFIX/validation --format parquet --files 8 --megabytes 100 --first-part 64
 python examples/all_gpus.py --image URI --role ARN --data s3://BUCKET/PREFIX --output s3://BUCKET/models
 """
 

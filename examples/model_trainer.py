@@ -1,9 +1,12 @@
 """Train on one CPU instance of SageMaker, with the SageMaker Python SDK 3 (pip install sagemaker-train).
 
+Below the prefix are train/ and validation/ with CSV files whose first column is the label, 0 or 1:
+
+scripts/make_dataset s3://BUCKET/PREFIX/train --files 10 --megabytes 100
+scripts/make_dataset s3://BUCKET/PREFIX/validation --files 2 --megabytes 100 --first-part 10
 python examples/model_trainer.py --image URI --role ARN --data s3://BUCKET/PREFIX --output s3://BUCKET/models
 
-Below the prefix are train/ and validation/ with CSV files whose first column is the label, 0 or 1. Without an
-AWS account, on this machine: --local FOLDER, with --data a folder and no --role and --output.
+Without an AWS account, on this machine: --local FOLDER, with --data a folder and no --role and --output.
 """
 
 import argparse

@@ -114,8 +114,8 @@ def check_labels(
     """Return the number of classes of a multi-class objective, None for any other.
 
     `channels` has the labels of each channel that has rows; training has `rows`, None if these are the labels
-    of some rows only. `num_class` is one more than the largest label if the job does not set it. `layout` is
-    that of train's files, if they have columns.
+    of some rows only. `num_class` is one more than the largest label if the job does not set it, and None as
+    long as no label was read. `layout` is that of train's files, if they have columns.
 
     Raises:
         UserError: If a channel has labels that the objective or a metric does not take.
@@ -123,6 +123,8 @@ def check_labels(
     _check_domains(parameters, channels, layout)
     if kind_of(parameters.settings.objective) != "multi-class":
         return None
+    if not channels:
+        return parameters.settings.num_class
     classes = _classes(parameters.settings, channels, rows)
     scores = len(parameters.settings.base_score or ())
     is_known = rows is not None or parameters.settings.num_class is not None

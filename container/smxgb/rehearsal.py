@@ -65,12 +65,15 @@ def rehearse(job: Job) -> Shape:
             looks[channel.name] = _look_at(channel, reader, own, job)
         if schema is None:
             break
+    known = not any(mistakes)
     shapes: Mapping[str, Shape] = {}
     if schema is not None:
         with mistakes.collect():
             schema, shapes = _settled(schema, looks, job)
         with mistakes.collect():
-            for line in _examined(schema, looks, shapes, job).describe():
+            examined = _examined(schema, looks, shapes, job)
+            # A plan for the rows of some channels would be wrong.
+            for line in examined.describe() if known else ():
                 log(line)
     mistakes.raise_any()
     log("Nothing was found that would stop the job. Only the first rows of each channel were read.")

@@ -255,6 +255,32 @@ def test_what_is_wrong_is_said_by_the_check_in_the_words_of_the_job(name: str, t
     assert done.stderr.splitlines()[0] == mistake.says
 
 
+UNREADABLE = {
+    "labels of text": (b"label,a,b\ncat,1,2\ndog,2,3\n", "text/csv"),
+    "a feature of text": (b"label,a,b\n0,red,2\n1,blue,3\n", "text/csv"),
+    "an index of text": (b"1 a:3\n0 1:2\n", "text/libsvm"),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_rows_that_cannot_be_read_are_all_that_is_said_of_classes_to_be_counted(
+    name: str, tmp_path: Path
+) -> None:
+    content, content_type = UNREADABLE[name]
+    write_opt_ml(
+        tmp_path,
+        hyperparameters={"num_round": 2, "objective": "multi:softprob"},
+        channels={"train": Source({"data": content}, content_type)},
+    )
+    job = run_train(tmp_path, environment={"NVIDIA_VISIBLE_DEVICES": "none"})
+    assert job.failure is not None
+    assert job.failure.startswith("UserError: train/data, line ")
+    done = check(tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == f"{job.failure}\n"
+    assert "Matrix: " not in done.stdout
+
+
 @pytest.mark.parametrize("target", ["/no/such/file", "data.csv"])
 def test_a_link_that_leads_nowhere_is_one_sentence(tmp_path: Path, target: str) -> None:
     write_opt_ml(tmp_path, hyperparameters={"num_round": 2}, channels={"train": mistakes.ROWS})

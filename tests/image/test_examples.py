@@ -125,13 +125,16 @@ def frame(cloud: Cloud, key: str) -> pd.DataFrame:
 def test_one_instance(cloud: Cloud, platform: Platform, sdk: str, example: str) -> None:
     prefix = example.removesuffix(".py")
     cloud.make_dataset(f"{prefix}/train", "--files", "2", "--megabytes", "2")
-    cloud.make_dataset(f"{prefix}/validation", "--files", "1", "--megabytes", "0.5")
+    cloud.make_dataset(f"{prefix}/validation", "--files", "1", "--megabytes", "0.5", "--first-part", "2")
     request = cloud.request_of(sdk, example, prefix)
     assert request["ResourceConfig"]["InstanceType"] == "ml.m5.4xlarge"
     (outcome,) = platform.run(request)
     assert outcome.code == 0, outcome.log
     assert re.search(r"\[0\]\ttrain-auc:[\d.]+\ttrain-logloss:[\d.]+\tvalidation-auc:", outcome.log)
-    assert area_under_curve(outcome, frame(cloud, f"{prefix}/validation/part-00000.csv")) > 0.8
+    for defined in request["AlgorithmSpecification"].get("MetricDefinitions", []):
+        for tab in ("\t", "#011"):
+            assert re.search(defined["Regex"], outcome.log.replace("\t", tab)), defined
+    assert area_under_curve(outcome, frame(cloud, f"{prefix}/validation/part-00002.csv")) > 0.8
 
 
 def test_several_hosts_stream_their_own_files(cloud: Cloud, platform: Platform) -> None:
@@ -148,15 +151,16 @@ def test_several_hosts_stream_their_own_files(cloud: Cloud, platform: Platform) 
 
 
 def test_all_gpus_rehearsed_on_processors(cloud: Cloud, platform: Platform) -> None:
-    for channel, files in {"train": "8", "validation": "2"}.items():
-        cloud.make_dataset(f"taxi/{channel}", "--format", "parquet", "--files", files, "--megabytes", "0.5")
+    form = ("--format", "parquet", "--megabytes", "0.5")
+    cloud.make_dataset("taxi/train", "--files", "8", *form)
+    cloud.make_dataset("taxi/validation", "--files", "2", "--first-part", "8", *form)
     options = ("--instances", "2", "--rounds", "10", "--rehearse")
     request = cloud.request_of("sdk-v2", "all_gpus.py", "taxi", *options)
     first, second = platform.run(request)
     assert first.code == second.code == 0, first.log + second.log
     assert "Mode: dask" in first.log
     assert re.search(r"\[9\]\ttrain-rmse:[\d.]+\tvalidation-rmse:[\d.]+", first.log)
-    assert area_under_curve(first, frame(cloud, "taxi/validation/part-00000.parquet")) > 0.8
+    assert area_under_curve(first, frame(cloud, "taxi/validation/part-00008.parquet")) > 0.8
 
 
 def test_the_announced_settings_without_a_gpu_are_refused_in_one_sentence(

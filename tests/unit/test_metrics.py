@@ -261,8 +261,10 @@ def test_early_stopping_watches_the_last_of_the_list_else_the_tuned_metric_else_
     assert monitored_metric([], None, default) == default
 
 
-def test_the_tuners_regexes_find_their_metric_in_the_log_as_cloudwatch_shows_it() -> None:
-    line = "[12]#011train-mape:2.5#011train-logloss:-0.25#011validation-mape:3.5#011validation-logloss:-0.75"
+@pytest.mark.parametrize("tab", ["\t", "#011"])
+def test_the_tuners_regexes_find_their_metric_in_the_log_and_as_cloudwatch_shows_it(tab: str) -> None:
+    values = ["train-mape:2.5", "train-logloss:-0.25", "validation-mape:3.5", "validation-logloss:-0.75"]
+    line = tab.join(["[12]", *values])
     for name, value in (("logloss", "-0.75"), ("mape", "3.5")):
         found = re.search(tuning_regex("validation", name), line)
         assert found is not None
@@ -273,7 +275,7 @@ def test_the_metric_definitions_are_compilable_and_unique() -> None:
     definitions = metric_definitions()
     assert {
         "Name": "validation:rmse",
-        "Regex": r".*\[[0-9]+\].*#011validation-rmse:(-?[0-9.]+)",
+        "Regex": r".*\[[0-9]+\].*validation-rmse:(-?[0-9.]+)",
     } in definitions
     assert len({definition["Name"] for definition in definitions}) == len(definitions)
     for definition in definitions:
