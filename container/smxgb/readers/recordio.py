@@ -239,7 +239,9 @@ def _sparse(rows: Rows, block: Block) -> list[pa.Array]:
     beyond = rows.keys >= limit
     if beyond.any():
         row = int(np.searchsorted(offsets, np.argmax(beyond), side="right")) - 1
-        _refuse(np.arange(len(rows.counts)) == row, block, f"it has a key beyond its shape, {limit - 1}.")
+        which = "that its shape allows" if rows.width else "there can be"
+        complaint = f"it has a key above {limit - 1}, the largest {which}."
+        _refuse(np.arange(len(rows.counts)) == row, block, complaint)
     indices, values, twice = ascending(rows.keys.astype(np.int32), rows.values, offsets)
     if twice is not None:
         _refuse(np.arange(len(rows.counts)) == twice, block, "it has a key twice.")

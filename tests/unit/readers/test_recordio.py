@@ -230,7 +230,11 @@ NO_FEATURES = field(2, field(1, b"values") + field(2, tensor([1])))
         ),
         (
             framed([SPARSE, record(tensor([1], keys=[5], shape=[5]), tensor([1]))]),
-            "record 2: it has a key beyond",
+            "record 2: it has a key above 4, the largest that its shape allows.",
+        ),
+        (
+            framed([record(tensor([1], keys=[2**31]), tensor([1]))]),
+            "record 1: it has a key above 2147483647, the largest there can be.",
         ),
         (framed([SPARSE, record(tensor([1, 2], keys=[3, 3]), tensor([1]))]), "record 2: it has a key twice."),
         (
