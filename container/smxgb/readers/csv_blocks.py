@@ -44,7 +44,8 @@ class Block:
 def read_blocks(stream: Stream, delimiter: str, size: int = BLOCK_BYTES, begin: int = 0) -> Iterator[Block]:
     """Yield a stream, which begins at byte `begin` of its file, in blocks of about `size` bytes.
 
-    Only the last may end without a line end.
+    Only the last may end without a line end. The first holds two records, if there are so many: a header
+    alone tells nothing of the rows.
 
     A line end inside a quoted field ends no record. Raises UserError for a record that is longer than
     `LONGEST_RECORD`.
@@ -53,8 +54,9 @@ def read_blocks(stream: Stream, delimiter: str, size: int = BLOCK_BYTES, begin: 
     offset, line = begin, 0
     while chunk := stream.read(size):
         held = held + chunk if held else chunk
-        end = len(held) if len(chunk) < size else _last_record_end(held, delimiter)
-        if end:
+        is_last = len(chunk) < size
+        end = len(held) if is_last else _last_record_end(held, delimiter)
+        if end and (is_last or offset > begin or _has_two_records(held[:end], delimiter)):
             block = Block(held[:end], offset, line)
             yield block
             offset += end
@@ -145,6 +147,11 @@ def lines_before(path: Path, offset: int) -> int:
             count += chunk.count(newline)
             offset -= len(chunk)
     return count
+
+
+def _has_two_records(data: bytes, delimiter: str) -> bool:
+    """Tell whether whole records are more than one, or too long to look for another."""
+    return len(data) > LONGEST_RECORD or _last_record_end(data.strip(b"\r\n"), delimiter) > 0
 
 
 def _last_record_end(data: bytes, delimiter: str) -> int:

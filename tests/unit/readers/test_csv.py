@@ -563,6 +563,32 @@ def test_rows_keep_their_order_over_blocks_files_and_batches(csv: Data, threads:
     assert np.array_equal(first, (np.arange(rows) / 8).astype(np.float32))
 
 
+def test_rows_are_counted_by_rows_where_the_header_fills_a_block(csv: Data) -> None:
+    width = 60_000
+    header = ",".join(["y", *(f"feature_name_{column:06}" for column in range(width))])
+    rows = [",".join([str(row % 2), *(f"{row}.0123456789012345" for _ in range(width))]) for row in range(5)]
+    reader = csv._reader("\n".join([header, *rows]) + "\n", None, "train", {})
+    assert len(reader.schema().names) == width
+    assert reader.expected_rows() == pytest.approx(5, abs=2)
+    assert sum(batch.rows for batch in reader.batches(reader.schema())) == 5
+
+
+def test_rows_are_counted_by_the_first_file_that_has_some(csv: Data) -> None:
+    rows = "".join(f"{row % 2},{row}.25\n" for row in range(5000))
+    files = {"1.csv": "y,a\n", "2.csv": "\n", "3.csv": f"y,a\n{rows}", "4.csv": "y,a\n"}
+    reader = csv._reader(files, None, "train", {})
+    assert reader.schema().names == ("a",)
+    assert reader.expected_rows() == pytest.approx(5000, rel=0.3)
+    assert sum(batch.rows for batch in reader.batches(reader.schema())) == 5000
+
+
+def test_a_header_alone_is_no_row(csv: Data) -> None:
+    reader = csv._reader({"1.csv": "y,a\n", "2.csv": "y,a\n"}, None, "train", {})
+    assert reader.schema().names == ("a",)
+    assert reader.expected_rows() == 0
+    assert list(reader.batches(reader.schema())) == []
+
+
 def test_the_line_of_a_late_mistake_is_right(csv: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_blocks, "block_size", lambda _: 64)
     monkeypatch.setattr("smxgb.readers.csv.block_size", lambda _: 64)
