@@ -16,11 +16,10 @@ from smxgb.errors import UserError
 from smxgb.readers.categories import CATEGORY, trimmed
 from smxgb.readers.columns import shown
 from smxgb.readers.csv_blocks import Block, line_end, lines_before, open_quote
-from smxgb.readers.csv_dialect import MISSING, numbered_records
+from smxgb.readers.csv_dialect import MISSING, kind, numbered_records
 from smxgb.readers.rows import Fault, Part, clean, whole_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from smxgb.batch import Layout, Role
@@ -171,7 +170,7 @@ class Cells:
             arrays.append(values)
             # Text is no label and no weight either: the rules for rows say it in their words.
             if bad and column >= len(self._roles):
-                faults.append(Fault(column, np.array(bad), NOT_A_NUMBER, ENCODE + self._hint(block, bad)))
+                faults.append(Fault(column, np.array(bad), NOT_A_NUMBER, ENCODE))
         part, more = clean(
             pa.RecordBatch.from_arrays(arrays, schema=self._schema), self._roles, self.settings
         )
@@ -180,8 +179,11 @@ class Cells:
             raise UserError(*self._texts(block, whole, uneven, faults))
         return part
 
-    def _hint(self, block: Block, rows: Sequence[int]) -> str:
-        if self.headless and block.offset == self.start and rows[0] == 0:
+    def _hint(self, block: Block, fault: Fault, cells: list[str]) -> str:
+        first = self.headless and block.offset == self.start and fault.rows[0] == 0
+        # Where more labels are no numbers, they are the mistake.
+        alone = fault.column >= len(self._roles) or len(fault.rows) == 1
+        if self.settings.header == "auto" and first and alone and kind(cells[0]) == "text":
             return " If the file's first record is a header, set csv_header=true."
         return ""
 
@@ -205,6 +207,7 @@ class Cells:
                     ("line", lambda row: first + records[row][0]),
                     lambda row, cells=cells: _shortened(cells[row]),  # type: ignore[misc]
                 )
+                + self._hint(block, fault, cells)
             )
         return texts
 
