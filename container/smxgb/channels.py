@@ -282,7 +282,9 @@ def find_files(folder: Path) -> tuple[tuple[DataFile, ...], tuple[str, ...]]:
         below = Path(place)
         key = (below.stat().st_dev, below.stat().st_ino)
         if key in seen:
-            skipped.append(f"{below.relative_to(folder)}/ (the same folder as {_relative(seen[key], folder)})")
+            skipped.append(
+                f"{below.relative_to(folder)}/ (the same folder as {_relative(seen[key], folder)})"
+            )
             folders.clear()
             continue
         seen[key] = below

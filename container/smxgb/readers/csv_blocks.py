@@ -30,6 +30,8 @@ LONGEST_RECORD = 64 << 20
 """A record beyond this is taken for a file that is no CSV, or for a quote that is never closed."""
 
 QUOTE = b'"'
+BLANKS = b" \r\n"
+"""What a file without a record may hold; tabs set apart values."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,11 @@ def line_end(data: bytes) -> bytes:
     return b"\r" if b"\n" not in data and b"\r" in data else b"\n"
 
 
+def is_blank(data: bytes) -> bool:
+    """Tell whether there is no record."""
+    return not data[:1].strip(BLANKS) and not data.strip(BLANKS)
+
+
 def open_quote(data: bytes, delimiter: str) -> int:
     """Return where a quoted field begins that is not closed, or -1. `data` begins where a record begins."""
     last = None
@@ -150,8 +157,9 @@ def lines_before(path: Path, offset: int) -> int:
 
 
 def _has_two_records(data: bytes, delimiter: str) -> bool:
-    """Tell whether whole records are more than one, or too long to look for another."""
-    return len(data) > LONGEST_RECORD or _last_record_end(data.strip(b"\r\n"), delimiter) > 0
+    """Tell whether whole records are more than one, or one that is too long to look for another."""
+    body = data.strip(BLANKS)
+    return len(body) > LONGEST_RECORD or _last_record_end(body, delimiter) > 0
 
 
 def _last_record_end(data: bytes, delimiter: str) -> int:

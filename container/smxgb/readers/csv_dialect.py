@@ -13,7 +13,7 @@ from smxgb.content_types import BOM, PARQUET_MAGIC
 from smxgb.errors import UserError
 from smxgb.log import log
 from smxgb.readers.columns import short
-from smxgb.readers.csv_blocks import LONGEST_RECORD
+from smxgb.readers.csv_blocks import LONGEST_RECORD, is_blank
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -128,9 +128,9 @@ def read_head(
     `label` is the label's index, if it is known without names. Raises UserError for names that are not UTF-8,
     and for a header that was asked for where there are numbers.
     """
-    rows = _first_records(data, delimiter, 2)
-    if not rows:
+    if is_blank(data.removeprefix(BOM)):
         return None
+    rows = _first_records(data, delimiter, 2)
     body = data.removeprefix(BOM).lstrip(b"\r\n")
     start = len(data) - len(body)
     if header == "true":

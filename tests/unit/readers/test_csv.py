@@ -559,6 +559,28 @@ def test_a_channel_without_a_record_is_refused(csv: Data) -> None:
     assert csv.refused("\n\r\n") == ("channel train: none of its files holds a record.",)
 
 
+def test_a_file_of_blanks_has_no_record_and_decides_nothing(csv: Data) -> None:
+    read = csv.read({"1": "  \n", "2": "y,a,b\n1,2,3\n", "3": " \r\n\r\n ", "4": "\ufeff"})
+    assert_frame_equal(read, table({"a": [2], "b": [3], "<label>": [1]}))
+
+
+def test_rows_without_any_value_are_rows(csv: Data) -> None:
+    assert csv.refused({"1": "1\t2\n", "2": "\t\n\t\n"})[0].startswith(
+        "train/2, line 1, column 0: '' is not a label: a finite number is needed (so too line 2)."
+    )
+
+
+def test_a_header_that_is_repeated_is_told_from_a_bad_row(csv: Data) -> None:
+    again = (
+        "train/a.csv, line 3: the header stands there again, as where files that each have one are joined: "
+        "leave out all but the first; for a pipe, set the channel's RecordWrapperType to RecordIO, or write "
+        "the files without headers."
+    )
+    assert csv.refused("y,a,b\n1,2,3\ny, a,b\n1,4,5\ny,a,b\n") == (again,)
+    mistakes = csv.refused("y,a,b\n1,2,3\ny,a,b\n1,x,5\n")
+    assert mistakes == (again, f"train/a.csv, line 4, column 1 ('a'): 'x' is not a number.{ENCODE}")
+
+
 @pytest.mark.parametrize("threads", [1, 4])
 def test_rows_keep_their_order_over_blocks_files_and_batches(csv: Data, threads: int) -> None:
     csv.threads = threads
