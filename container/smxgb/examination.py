@@ -64,7 +64,7 @@ def examine(
     labels: Mapping[str, Labels],
     shapes: Mapping[str, Shape],
     *,
-    rows: int,
+    rows: int | None,
     reading: int,
     available: int,
     gpu_available: int | None = None,
@@ -74,10 +74,10 @@ def examine(
 
     Args:
         parameters: The settings.
-        schema: The features.
+        schema: The features; no names if how many there are is not known yet.
         labels: The labels of each channel that has rows.
         shapes: The size of each channel's matrix.
-        rows: The rows to train on.
+        rows: The rows to train on, None if only some of them were read.
         reading: The bytes that reading them holds.
         available: The bytes of memory that matrices and training may take.
         gpu_available: The same on the GPU, None for training on the processors.
@@ -88,8 +88,10 @@ def examine(
     """
     mistakes = Mistakes()
     classes = parameters.settings.num_class
+    constraints: Mapping[str, object] = {}
     with mistakes.collect():
-        constraints = resolve_constraints(parameters.settings, schema.names)
+        if schema.names:
+            constraints = resolve_constraints(parameters.settings, schema.names)
     with mistakes.collect():
         classes = check_labels(parameters, labels, rows, schema.layout)
         if whole is not None:
@@ -107,13 +109,13 @@ def examine(
 
 
 def check_labels(
-    parameters: Parsed, channels: Mapping[str, Labels], rows: int, layout: Layout | None = None
+    parameters: Parsed, channels: Mapping[str, Labels], rows: int | None, layout: Layout | None = None
 ) -> int | None:
     """Return the number of classes of a multi-class objective, None for any other.
 
-    `channels` has the labels of each channel that has rows; training has `rows`. `num_class` is one more than
-    the largest label if the job does not set it, and None as long as no label was read. `layout` is that of
-    train's files, if they have columns.
+    `channels` has the labels of each channel that has rows; training has `rows`, None if these are the labels
+    of some rows only. `num_class` is one more than the largest label if the job does not set it, and None as
+    long as no label was read. `layout` is that of train's files, if they have columns.
 
     Raises:
         UserError: If a channel has labels that the objective or a metric does not take.
@@ -125,7 +127,8 @@ def check_labels(
         return parameters.settings.num_class
     classes = _classes(parameters.settings, channels, rows)
     scores = len(parameters.settings.base_score or ())
-    if scores > 1 and scores != classes:
+    is_known = rows is not None or parameters.settings.num_class is not None
+    if scores > 1 and scores != classes and is_known:
         raise UserError(
             f"base_score has {scores} numbers, and there are {classes} classes: give one number, or one for "
             "each class."
@@ -247,7 +250,7 @@ def _domains(parameters: Parsed) -> Iterator[tuple[str, str, Domain]]:
             yield f"metric {metric.name}", "set eval_metric to others", domain
 
 
-def _classes(settings: Hyperparameters, channels: Mapping[str, Labels], rows: int) -> int:
+def _classes(settings: Hyperparameters, channels: Mapping[str, Labels], rows: int | None) -> int:
     highest = {channel: int(labels.highest) for channel, labels in channels.items()}
     classes = settings.num_class or max(2, 1 + max(highest.values()))
     mistakes = Mistakes()
@@ -257,7 +260,7 @@ def _classes(settings: Hyperparameters, channels: Mapping[str, Labels], rows: in
                 f"channel {channel} has the label {label}, but num_class={classes} allows 0 to "
                 f"{classes - 1}: set num_class={label + 1}, or leave it out to have the classes counted."
             )
-        elif label >= max(rows, 2) and not settings.num_class:
+        elif rows is not None and label >= max(rows, 2) and not settings.num_class:
             mistakes.add(
                 f"channel {channel} has the label {label}, which makes {classes:,} classes of {rows:,} rows: "
                 "number the classes 0, 1, 2 and so on."

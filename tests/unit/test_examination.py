@@ -113,6 +113,13 @@ def test_more_classes_than_rows_are_taken_for_labels_that_are_none() -> None:
     assert "has the label 12345, which makes 12,346 classes of 100 rows: number the classes" in text
 
 
+def test_labels_of_some_rows_only_are_not_held_to_their_number() -> None:
+    found = {"train": labels(0, 12_345)}
+    assert check_labels(settings(objective="multi:softmax"), found, rows=None) == 12_346
+    some = settings(objective="multi:softmax", base_score="[0.2, 0.3, 0.5]")
+    assert check_labels(some, {"train": labels(0, 1)}, rows=None) == 2
+
+
 def test_the_same_labels_in_both_channels_are_one_mistake() -> None:
     found = {"train": labels(1, 2), "validation": labels(1, 3)}
     with pytest.raises(UserError) as caught:

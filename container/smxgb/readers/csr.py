@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from smxgb.batch import FloatArray
-
     type Indices = npt.NDArray[np.int32]
     type Offsets = npt.NDArray[np.int64]
 
 
 def ascending(
-    indices: Indices, values: FloatArray, offsets: Offsets
-) -> tuple[Indices, FloatArray, int | None]:
+    indices: Indices, values: npt.NDArray[Any], offsets: Offsets
+) -> tuple[Indices, npt.NDArray[Any], int | None]:
     """Return each row's indices in ascending order, the values with them, and a row that has an index twice.
 
     `offsets` says where each row begins, and where the last one ends; shape (rows + 1,).

@@ -20,7 +20,7 @@ from smxgb.content_types import BOM, PARQUET_MAGIC
 from smxgb.errors import UserError
 from smxgb.readers.csr import ascending
 from smxgb.readers.rows import Part, clean, row_type
-from smxgb.readers.taken import from_sparse
+from smxgb.readers.taken import from_sparse, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +45,11 @@ LARGEST_INDEX = 2**31 - 1
 
 LABEL, WEIGHT, GROUP = -1, -2, -3
 """What stands as the index of a label, a weight and a group."""
+
+EXACT_GROUPS = (
+    "Number the groups with integers below 2^24, since values are read as 32-bit floats, or write larger "
+    "ones behind qid:."
+)
 
 NEWLINE, BLANK = ord("\n"), ord(" ")
 COMMENT = re.compile(rb"#[^\n]*")
@@ -148,14 +153,14 @@ class Lines:
         except _Unreadable:
             raise UserError(*self._complaints(source, block)) from None
         if self.taking:
-            rows = from_sparse(rows, self.taking)
+            rows = numbered(from_sparse(rows, self.taking))
         part, faults = clean(rows, self.all_roles, self.settings)
         if faults:
             numbers, lines = _numbered(block)
             columns = [*self.all_roles, "the indices", "the values"]
             raise UserError(
                 *(
-                    fault.text(
+                    fault.of_groups(self.all_roles, EXACT_GROUPS).text(
                         source,
                         columns[fault.column],
                         ("line", lambda row: numbers[row]),

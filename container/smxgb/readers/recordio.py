@@ -15,9 +15,9 @@ from smxgb.readers.ahead import begun, in_order
 from smxgb.readers.csr import ascending
 from smxgb.readers.framing import HEADER, LENGTH_BITS, MAGIC, cut_off, parse_header
 from smxgb.readers.records import Rows, read_records
-from smxgb.readers.rows import Part, clean, merged, row_type, told
+from smxgb.readers.rows import FLOAT_GROUPS, as_floats, clean, merged, told
 from smxgb.readers.streams import open_streams
-from smxgb.readers.taken import Taken, from_dense, from_sparse, taken
+from smxgb.readers.taken import Taken, from_dense, from_sparse, numbered, taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from smxgb.batch import Batch
     from smxgb.channels import Channel
     from smxgb.job import DataSettings
+    from smxgb.readers.rows import Part
     from smxgb.readers.streams import Stream
 
 BLOCK_BYTES = 1 << 20
@@ -108,7 +109,8 @@ class RecordioReader:
             rows = read_records(block.records[:1], block.source, block.first)
             dense = len(rows.values) > 0 and not len(rows.keys)
             weighted = rows.weight is not None
-            taking = taken(self._settings, ("label", "weight") if weighted else ("label",), block.source)
+            roles: tuple[Role, ...] = ("label", "weight") if weighted else ("label",)
+            taking = taken(self._settings, roles, self._channel.name, block.source)
             self._form = _Form(len(rows.values) if dense else None, weighted, taking)
             self._record_bytes = sum(map(len, block.records)) / len(block.records) + HEADER.size
             self._begun = begun(first, blocks)
@@ -124,29 +126,16 @@ class RecordioReader:
         rows = read_records(block.records, block.source, block.first)
         self._width = max(self._width, rows.width)
         _check(rows, form, block)
-        roles = [pa.array(rows.label)] + ([pa.array(rows.weight)] if form.weighted else [])
-        if form.width is None:
-            features, fields = _sparse(rows, block), list(SPARSE)
-        else:
-            columns = np.ascontiguousarray(rows.values.reshape(-1, form.width).T)
-            features = [pa.array(column) for column in columns]
-            fields = [pa.field(f"f{index}", pa.float32()) for index in range(form.width)]
-        data = pa.RecordBatch.from_arrays(
-            [*roles, *features], schema=pa.schema([*row_type(form.own_roles), *fields])
-        )
-        if form.taking and form.width is None:
-            data = from_sparse(data, form.taking)
-        elif form.taking and form.width is not None:
-            data = from_dense(data, form.taking, form.width, block.source)
-        part, faults = clean(data, form.roles, self._settings)
+        given = _given(rows, form, block)
+        part, faults = clean(numbered(given), form.roles, self._settings)
         if faults:
             raise UserError(
                 *(
-                    fault.text(
+                    fault.of_groups(form.roles, FLOAT_GROUPS).text(
                         block.source,
-                        data.schema.names[fault.column],
+                        given.schema.names[fault.column],
                         ("record", lambda row: block.first + row),
-                        lambda row, column=fault.column: str(data.column(column)[row].as_py()),  # type: ignore[misc]
+                        lambda row, column=fault.column: str(given.column(column)[row].as_py()),  # type: ignore[misc]
                     )
                     for fault in faults
                 )
@@ -222,6 +211,25 @@ def _check(rows: Rows, form: _Form, block: Block) -> None:
         _refuse(rows.key_counts > 0, block, complaint)
         complaint = f"it has not {form.width} values, as the channel's first record."
         _refuse(rows.counts != form.width, block, complaint)
+
+
+def _given(rows: Rows, form: _Form, block: Block) -> pa.RecordBatch:
+    """Return rows of a channel's form, roles first; a group is of the type that the records have."""
+    if "group" not in form.roles:
+        rows = replace(rows, values=as_floats(rows.values))
+    roles = [pa.array(rows.label)] + ([pa.array(rows.weight)] if form.weighted else [])
+    if form.width is None:
+        features, names = _sparse(rows, block), SPARSE.names
+    else:
+        columns = np.ascontiguousarray(rows.values.reshape(-1, form.width).T)
+        features = [pa.array(column) for column in columns]
+        names = [f"f{index}" for index in range(form.width)]
+    data = pa.RecordBatch.from_arrays([*roles, *features], [*form.own_roles, *names])
+    if form.taking and form.width is None:
+        data = from_sparse(data, form.taking)
+    elif form.taking and form.width is not None:
+        data = from_dense(data, form.taking, form.width, block.source)
+    return data
 
 
 def _sparse(rows: Rows, block: Block) -> list[pa.Array]:

@@ -12,6 +12,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from smxgb.errors import UserError
 from smxgb.readers.record_schema import TENSORS, Float32Tensor, Int32Tensor, Merged, Record, Tensor
+from smxgb.readers.rows import as_floats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,10 +39,11 @@ NUMBERS: Mapping[str, np.dtype[Any]] = {
 class Rows:
     """The rows of some records. Values and keys stand row after row; `counts` says how many each row has.
 
-    `width` is how many features the records' shapes give, 0 if they give none.
+    Values are of the type that the records have: 32-bit floats would round numbers of groups. `width` is how
+    many features the records' shapes give, 0 if they give none.
     """
 
-    values: FloatArray
+    values: npt.NDArray[Any]
     counts: Counts
     keys: npt.NDArray[np.uint64]
     key_counts: Counts
@@ -84,7 +86,7 @@ def _at_once(records: Sequence[bytes]) -> Rows:
     labels, label_counts = _numbers(label.values, kinds[1], len(records))
     keys, key_counts = _integers(features.keys, len(records))
     width = max((_width(shape) for shape in set(features.shape)), default=0)
-    return Rows(values, counts, keys, key_counts, width, labels, label_counts)
+    return Rows(values, counts, keys, key_counts, width, as_floats(labels), label_counts)
 
 
 @cache
@@ -120,18 +122,15 @@ def _items(items: Sequence[bytes], rows: int) -> tuple[bytes, Counts]:
     return b"".join(items), np.diff(np.cumsum(sizes)[ends], prepend=0)
 
 
-def _numbers(items: Sequence[bytes], kind: str, rows: int) -> tuple[FloatArray, Counts]:
+def _numbers(items: Sequence[bytes], kind: str, rows: int) -> tuple[npt.NDArray[Any], Counts]:
     if kind not in NUMBERS:
         data, counts = _varints(items, rows)
-        return np.array(
-            Int32Tensor.FromString(Tensor(values=[data]).SerializeToString()).values, np.float32
-        ), counts
+        message = Int32Tensor.FromString(Tensor(values=[data]).SerializeToString())
+        return np.array(message.values, np.int32), counts
     data, sizes = _items(items, rows)
     if (sizes % NUMBERS[kind].itemsize).any():
         raise _Uneven
-    with np.errstate(over="ignore"):  # what becomes infinite is looked for later
-        values = np.frombuffer(data, NUMBERS[kind]).astype(np.float32)
-    return values, sizes // NUMBERS[kind].itemsize
+    return np.frombuffer(data, NUMBERS[kind]), sizes // NUMBERS[kind].itemsize
 
 
 def _integers(items: Sequence[bytes], rows: int) -> tuple[npt.NDArray[np.uint64], Counts]:
@@ -164,15 +163,18 @@ def _one_by_one(records: Sequence[bytes], source: str, first: int) -> Rows:
                 "another type."
             ) from error
         tensors.append(_only(record.features, VALUES, place, "features"))
-        labels.append(np.array(_only(record.label, VALUES, place, "label").values, np.float32))
+        labels.append(as_floats(np.array(_only(record.label, VALUES, place, "label").values, np.float64)))
         if WEIGHT in record.label:
-            weights.append(np.array(_only(record.label, WEIGHT, place, "label").values, np.float32))
+            given = _only(record.label, WEIGHT, place, "label").values
+            weights.append(as_floats(np.array(given, np.float64)))
             if len(weights[-1]) != 1:
                 raise UserError(f"{place}: it has {len(weights[-1])} weights; a row has one.")
     if weights and len(weights) < len(records):
         raise UserError(f"{source}, from record {first} on: some records have a weight, others none.")
+    kinds = {tensor.DESCRIPTOR.name for tensor in tensors}
+    common = np.dtype(np.float32 if "Float32Tensor" in kinds else np.float64)
     with np.errstate(over="ignore"):
-        values = [np.array(tensor.values, np.float64).astype(np.float32) for tensor in tensors]
+        values: list[npt.NDArray[Any]] = [np.array(tensor.values).astype(common) for tensor in tensors]
     keys = [np.array(tensor.keys, np.uint64) for tensor in tensors]
     return Rows(
         np.concatenate(values),

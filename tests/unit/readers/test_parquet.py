@@ -55,6 +55,17 @@ def test_numbers_of_every_type_are_read(parquet: Data, column: pa.Array, expecte
     assert_frame_equal(read, frame({"a": expected, "<label>": [1, 0]}))
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.decimal32(9, 2), pa.decimal64(18, 2), pa.decimal128(38, 2), pa.decimal256(60, 2)]
+)
+def test_decimals_are_the_floats_that_python_makes_of_them(parquet: Data, kind: pa.DataType) -> None:
+    values = [decimal.Decimal(cents) / 100 for cents in range(-20_000, 20_000, 7)]
+    read = parquet.read(pa.table({"y": values, "a": pa.array(values, kind)}))
+    expected = np.array([float(value) for value in values], np.float32)
+    assert np.array_equal(read["a"], expected)
+    assert np.array_equal(read["<label>"], expected)
+
+
 def test_arrow_backed_and_nullable_pandas_types_are_read(parquet: Data) -> None:
     table = pd.DataFrame({"y": [1, 0], "a": [3, None]}).astype({"y": "int32[pyarrow]", "a": "Int64"})
     assert_frame_equal(parquet.read(saved(table)), frame({"a": [3, NAN], "<label>": [1, 0]}))
@@ -216,6 +227,18 @@ def test_groups_may_be_whole_floats(parquet: Data) -> None:
     broken = table.set_column(1, "g", pa.array([3.0, 1.5]))
     assert parquet.refused(broken, group="g")[0].startswith(
         "train/a.parquet, row 1, column 1 ('g'): 1.5 is not a group: an integer is needed."
+    )
+
+
+@pytest.mark.parametrize(("kind", "beyond"), [(pa.float32(), 2**24), (pa.float64(), 2**53)])
+def test_a_group_that_a_float_may_have_rounded_is_none(parquet: Data, kind: pa.DataType, beyond: int) -> None:
+    table = pa.table({"y": [1, 0], "g": pa.array([beyond - 1, beyond], kind), "a": [1, 2]})
+    assert parquet.read(table.slice(0, 1), group="g")["<group>"].tolist() == [beyond - 1]
+    (said,) = parquet.refused(table, group="g")
+    assert said.startswith("train/a.parquet, row 1, column 1 ('g'): ")
+    assert said.endswith(
+        "is not a group: an integer is needed. Number the groups with integers: a 32-bit float holds only "
+        "those below 2^24 exactly, a 64-bit one those below 2^53."
     )
 
 

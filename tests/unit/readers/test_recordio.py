@@ -99,6 +99,41 @@ def test_features_may_be_bounds_weights_or_groups_and_keep_their_places(recordio
         assert read.drop(columns=["<lower>", "<upper>", "<group>", "<label>"]).notna().sum().sum() == 2
 
 
+@pytest.mark.parametrize("kind", ["d", "i"])
+@pytest.mark.parametrize("keys", [(), (0, 1)])
+@pytest.mark.parametrize("builder", ["one", "many"])
+def test_numbers_of_groups_are_exact(recordio: Data, kind: str, keys: tuple[int, ...], builder: str) -> None:
+    groups = [2**24 + 1, 2**24, -(2**24) - 1]
+    weight = {"weight": tensor([1])} if builder == "one" else {}
+    data = framed(record(tensor([group, 5], kind, keys), tensor([1]), **weight) for group in groups)
+    assert recordio.read(data, group=0)["<group>"].tolist() == groups
+
+
+@pytest.mark.parametrize(
+    ("kind", "group", "shown"),
+    [("f", 2**24, "16777216.0"), ("f", 1.5, "1.5"), ("d", 2**53, "9007199254740992.0"), ("d", NAN, "nan")],
+)
+def test_a_group_that_may_have_been_rounded_is_none(
+    recordio: Data, kind: str, group: float, shown: str
+) -> None:
+    for keys in ((), (0, 1)):
+        data = framed([record(tensor([1, 5], kind, keys), tensor([1]))] * 2)
+        data += framed([record(tensor([group, 5], kind, keys), tensor([1]))])
+        assert recordio.refused({f"{keys}.rec": data}, group=0) == (
+            (
+                f"train/{keys}.rec, record 3, group: {shown} is not a group: an integer is needed. Number "
+                "the groups with integers: a 32-bit float holds only those below 2^24 exactly, a 64-bit one "
+                "those below 2^53."
+            ),
+        )
+
+
+def test_a_sparse_record_without_its_group_is_refused(recordio: Data) -> None:
+    rows = [record(tensor([1, 5], "i", (0, 1)), tensor([1])), record(tensor([5], "i", (1,)), tensor([1]))]
+    (said,) = recordio.refused({"a.rec": framed(rows)}, group=0)
+    assert said.startswith("train/a.rec, record 2, group: None is not a group: an integer is needed.")
+
+
 GOOD = record(tensor([1, 2]), tensor([1]))
 SPARSE = record(tensor([1], keys=[1], shape=[5]), tensor([1]))
 
