@@ -9,9 +9,6 @@ python examples/all_gpus.py --image URI --role ARN --data s3://BUCKET/PREFIX --o
 
 import argparse
 
-from sagemaker.estimator import Estimator
-from sagemaker.inputs import TrainingInput
-
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--image", required=True, help="the gpu variant, as scripts/push printed it")
 parser.add_argument("--role", required=True, help="a role that SageMaker may take on")
@@ -22,6 +19,9 @@ parser.add_argument("--instance-type", default="ml.g4dn.12xlarge")
 parser.add_argument("--rounds", type=int, default=500)
 parser.add_argument("--rehearse", action="store_true", help="on instances without GPUs, with CPU workers")
 options = parser.parse_args()
+
+from sagemaker.estimator import Estimator
+from sagemaker.inputs import TrainingInput
 
 hyperparameters = {
     "objective": "reg:squarederror",

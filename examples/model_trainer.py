@@ -10,11 +10,7 @@ Without an AWS account, on this machine: --local FOLDER, with --data a folder an
 """
 
 import argparse
-
-from sagemaker.core.shapes import OutputDataConfig, StoppingCondition
-from sagemaker.train import ModelTrainer
-from sagemaker.train.configs import Compute, InputData
-from sagemaker.train.model_trainer import Mode
+from pathlib import Path
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--image", required=True, help="as scripts/push printed it")
@@ -22,14 +18,26 @@ parser.add_argument("--role", default="arn:aws:iam::111111111111:role/none-is-ne
 parser.add_argument("--data", required=True)
 parser.add_argument("--output")
 parser.add_argument("--instance-type", default="ml.m5.4xlarge")
-parser.add_argument("--local", metavar="FOLDER", help="an empty folder for the job, which Docker runs here")
+parser.add_argument(
+    "--local",
+    type=Path,
+    metavar="FOLDER",
+    help="an empty folder for the job, which docker-compose runs here with the `docker` of the PATH",
+)
 options = parser.parse_args()
 
+from sagemaker.core.shapes import OutputDataConfig, StoppingCondition
+from sagemaker.train import ModelTrainer
+from sagemaker.train.configs import Compute, InputData
+from sagemaker.train.model_trainer import Mode
+
+data = options.data
 if options.local:
+    data = Path(data).resolve()  # Docker takes whole paths only
     where = {
         "training_mode": Mode.LOCAL_CONTAINER,
         "compute": Compute(instance_type="local_cpu", instance_count=1),
-        "local_container_root": options.local,
+        "local_container_root": str(options.local.resolve()),
     }
 else:
     where = {
@@ -54,7 +62,7 @@ trainer = ModelTrainer(
 )
 trainer.train(
     input_data_config=[
-        InputData(channel_name=channel, data_source=f"{options.data}/{channel}", content_type="text/csv")
+        InputData(channel_name=channel, data_source=f"{data}/{channel}", content_type="text/csv")
         for channel in ("train", "validation")
     ],
     wait=True,

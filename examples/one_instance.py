@@ -9,9 +9,6 @@ python examples/one_instance.py --image URI --role ARN --data s3://BUCKET/PREFIX
 
 import argparse
 
-from sagemaker.estimator import Estimator
-from sagemaker.inputs import TrainingInput
-
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--image", required=True, help="as scripts/push printed it")
 parser.add_argument("--role", required=True, help="a role that SageMaker may take on")
@@ -19,6 +16,9 @@ parser.add_argument("--data", required=True)
 parser.add_argument("--output", required=True)
 parser.add_argument("--instance-type", default="ml.m5.4xlarge")
 options = parser.parse_args()
+
+from sagemaker.estimator import Estimator
+from sagemaker.inputs import TrainingInput
 
 estimator = Estimator(
     image_uri=options.image,

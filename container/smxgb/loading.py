@@ -137,7 +137,7 @@ def _tell(loaded: Loaded, group: Group) -> None:
                     of_hosts.setdefault(host, []).append(f"{of_worker[name].rows:,}")
                 parts = [f"{host} {' + '.join(counts)}" for host, counts in of_hosts.items()]
                 log(f"Rows of {name}: {', '.join(parts)}; together {rows.rows:,}.")
-            columns = f" and {len(loaded.schema.names)} columns" if name == "train" else ""
-            log(f"{name.capitalize()} matrix has {rows.rows} rows{columns}")
             if rows.dropped:
                 log(f"Channel {name}: {rows.dropped} rows without a valid label were dropped.")
+            columns = f" and {len(loaded.schema.names)} columns" if name == "train" else ""
+            log(f"{name.capitalize()} matrix has {rows.rows} rows{columns}")

@@ -184,6 +184,17 @@ def test_all_that_the_first_rows_show_is_reported_together(tmp_path: Path) -> No
     assert constraints.startswith("monotone_constraints has 3 directions for 2 features")
 
 
+def test_labels_of_one_class_are_said_before_anything_is_trained(tmp_path: Path) -> None:
+    write_opt_ml(
+        tmp_path,
+        hyperparameters={"num_round": 5, "objective": "binary:logistic", "eval_metric": "auc"},
+        channels={"train": b"1,2,3\n1,3,4\n"},
+    )
+    done = check(tmp_path)
+    assert done.returncode == 0
+    assert "Every row of train has the label 1: there is nothing to learn.\n" in done.stdout
+
+
 def test_a_channel_without_rows_is_refused(tmp_path: Path) -> None:
     write_opt_ml(tmp_path, hyperparameters={"num_round": 5}, channels={"train": b"label,a\n"})
     done = check(tmp_path)

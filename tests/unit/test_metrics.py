@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -23,6 +24,7 @@ from smxgb.metrics import (
 )
 from smxgb.objectives import Kind, Objective, kind_of
 
+REPOSITORY = Path(__file__).parents[2]
 OBJECTIVES = get_args(Objective)
 UPSTREAM = [name for name, entry in METRICS.items() if entry.source == "xgboost"]
 
@@ -280,6 +282,12 @@ def test_the_metric_definitions_are_compilable_and_unique() -> None:
     assert len({definition["Name"] for definition in definitions}) == len(definitions)
     for definition in definitions:
         re.compile(definition["Regex"])
+
+
+@pytest.mark.parametrize("path", ["README.md", "examples/one_instance.py"])
+def test_the_definition_that_users_are_shown_is_the_containers(path: str) -> None:
+    definition = f'{{"Name": "validation:auc", "Regex": r"{tuning_regex("validation", "auc")}"}}'
+    assert definition in (REPOSITORY / path).read_text()
 
 
 @pytest.fixture(autouse=True)
