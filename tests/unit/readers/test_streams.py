@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import lzma
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import threading
@@ -67,7 +69,31 @@ def zstd(data: bytes) -> bytes:
     return bytes(sink.getvalue())
 
 
-PACKERS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "bzip2": bz2.compress, "zstd": zstd}
+def zstd_behind_a_skippable_frame(data: bytes) -> bytes:
+    return struct.pack("<II", 0x184D2A53, 5) + b"hello" + zstd(data)
+
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "bzip2": bz2.compress,
+    "zstd": zstd,
+    "zstd, skippable": zstd_behind_a_skippable_frame,
+}
+
+
+def lz4(data: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "lz4") as stream:
+        stream.write(data)
+    return bytes(sink.getvalue())
+
+
+FOREIGN: dict[str, Callable[[bytes], bytes]] = {
+    "xz": lzma.compress,
+    "lz4": lz4,
+    "7-Zip": lambda data: b"7z\xbc\xaf\x27\x1c\0\x04" + data,
+    "compress": lambda data: b"\x1f\x9d\x90" + data,
+}
 
 
 @pytest.fixture(params=WRITERS)
@@ -106,6 +132,32 @@ def test_a_compressed_file_that_is_cut_off_is_refused(csv: Data, packer: str, ke
     packed = PACKERS[packer](csv_bytes())
     assert csv.refused({"a.csv": packed[: int(len(packed) * kept)]}) == (
         "train/a.csv can't be decompressed: it is damaged or cut off. Write or upload it again.",
+    )
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_another_compression_is_named_with_those_that_are_read(data: Data, name: str) -> None:
+    packed = FOREIGN[name](WRITERS[data.content_type]())
+    (mistake,) = data.refused({"a": packed})
+    assert mistake == (
+        f"train/a is compressed with {name}, which is not read: compress it with gzip, bzip2 or zstd, or not "
+        "at all."
+    )
+    assert data.refused({"a": gzip.compress(packed)}) == (mistake,)
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_a_file_that_is_compressed_twice_is_refused(data: Data, packer: str) -> None:
+    packed = gzip.compress(PACKERS[packer](WRITERS[data.content_type]()))
+    assert data.refused({"a": packed}) == ("train/a is compressed twice: compress it once.",)
+
+
+def test_a_parquet_file_is_not_compressed_as_a_whole(parquet: Data) -> None:
+    assert parquet.refused({"a": gzip.compress(b"PAR1")}) == (
+        (
+            "train/a is compressed as a whole, which a Parquet file must not be: decompress it, and let what "
+            "writes it compress its columns."
+        ),
     )
 
 
