@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from smxgb.compression import Joined, decompressed, filled, foreign, is_compressed
 from smxgb.errors import JobError, UserError
+from smxgb.log import log
 from smxgb.readers.framing import payloads
 from smxgb.readers.pipe import Pipe
 from smxgb.readers.rows import shown_file
@@ -32,9 +33,18 @@ HEAD_BYTES = 1 << 20
 class Stream:
     """The decompressed bytes of a file; `source` is the file as messages show it."""
 
-    def __init__(self, source: str, content: Readable, file: DataFile, raw: Joined | None = None) -> None:
+    def __init__(
+        self,
+        source: str,
+        content: Readable,
+        file: DataFile,
+        raw: Joined | None = None,
+        *,
+        is_plain_pipe: bool = False,
+    ) -> None:
         self.source = source
         self.file = file
+        self._is_plain_pipe = is_plain_pipe
         self._content = content
         self._raw = raw
         self._came = 0
@@ -64,6 +74,14 @@ class Stream:
         if self._seen is not None:
             self._seen.append(data)
         return data
+
+    def text_ended(self, last: bytes) -> None:
+        """Say that a text may be cut off, if it came through a pipe and its last byte, `last`, ends no line.
+
+        A pipe doesn't tell how long it should be; what is packed or wrapped shows itself where it is cut.
+        """
+        if self._is_plain_pipe and last not in {b"\n", b"\r"}:
+            log(f"{self.source} ended without a line end: its last record may be cut off.")
 
     def _check_compression(self, head: bytes) -> None:
         name = foreign(head)
@@ -121,7 +139,9 @@ class _Opening:
         try:
             raw, head = self._begun.result()
             joined = Joined(head, raw.read)
-            stream = Stream(self.source, decompressed(joined), self._file, joined)
+            content = decompressed(joined)
+            is_plain_pipe = self.channel.mode == "Pipe" and isinstance(content, Joined)
+            stream = Stream(self.source, content, self._file, joined, is_plain_pipe=is_plain_pipe)
             if self.channel.wrapped:
                 for number, payload in enumerate(payloads(stream), 1):
                     yield Stream(f"{self.source}, file {number}", decompressed(payload), self._file)

@@ -179,6 +179,7 @@ class Piped:
     """Feeds the FIFO of a channel from a thread and reads it."""
 
     def __init__(self, folder: Path, content_type: ContentType) -> None:
+        folder.mkdir(exist_ok=True)
         self.fifo = folder / "train_0"
         self.channel = Channel("train", folder / "train", content_type, "Pipe", "FullyReplicated", ())
 
@@ -206,6 +207,22 @@ def test_a_pipe_is_read_as_a_file(data: Data, tmp_path: Path, packer: str | None
     content = WRITERS[data.content_type]()
     sent = PACKERS[packer](content) if packer else content
     assert_frame_equal(Piped(tmp_path, data.content_type).read(sent), data.read({"a": content}))
+
+
+@pytest.mark.parametrize("content_type", ["csv", "libsvm"])
+@pytest.mark.parametrize("size", [30, 1 << 20, (1 << 20) + 30])
+def test_a_pipe_that_ends_within_a_line_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content_type: ContentType, size: int
+) -> None:
+    row = b"1,2\n" if content_type == "csv" else b"1 0:2\n"
+    whole = row * (size // len(row))
+    said = "pipe train_0 ended without a line end: its last record may be cut off."
+    Piped(tmp_path / "whole", content_type).read(whole)
+    Piped(tmp_path / "packed", content_type).read(gzip.compress(whole[:-1]))
+    Piped(tmp_path / "wrapped", content_type).read(framed([whole[:-1]]), wrapped=True)
+    assert said not in capsys.readouterr().out
+    Piped(tmp_path / "cut", content_type).read(whole[:-1])
+    assert capsys.readouterr().out.count(said) == 1
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
