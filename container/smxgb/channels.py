@@ -62,7 +62,7 @@ class Channel:
 
     `why` says how the content type was found, `skipped` which files below the folder are no data. In Pipe
     mode there is one file, the FIFO, of unknown size; `wrapped` says that it holds each file as a record of
-    RecordIO.
+    RecordIO. `is_stated` says that the distribution stands in the configuration, which local mode leaves out.
     """
 
     name: Name
@@ -74,6 +74,7 @@ class Channel:
     why: str = "given"
     skipped: tuple[str, ...] = ()
     wrapped: bool = False
+    is_stated: bool = False
 
     @property
     def size(self) -> int:
@@ -185,7 +186,8 @@ def _channel(name: Name, config: object, folder: Path, *, alone: bool) -> Channe
         content_type, why = given or "csv", "given" if given else "no file tells"
     else:
         content_type, why = detect_content_type(folder.name, [file.path for file in files])
-    return Channel(name, folder, content_type, mode, distribution, files, why, skipped)
+    is_stated = bool(config.get("S3DistributionType"))
+    return Channel(name, folder, content_type, mode, distribution, files, why, skipped, is_stated=is_stated)
 
 
 @dataclass(frozen=True)

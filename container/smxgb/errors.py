@@ -21,26 +21,39 @@ another host, of whose failure it may be the mere consequence."""
 FAILURE_LIMIT = 1023
 """Bytes of a failure file. SageMaker shows the first 1,024 characters of it as FailureReason."""
 
+MOST_SENT, LONGEST_SENT = 20, 8_000
+"""Mistakes that other hosts hear of at most, and the bytes of each: messages between hosts are short."""
+
 _DISK_CURES = {
     errno.EIO: "the disk or the network behind it failed; start the job again",
     errno.EROFS: "mount it so that it can be written",
 }
 
+_NATIVE_TRACE = "\nStack trace:"
+"""What XGBoost's native code puts between what is wrong and its own addresses."""
+
 
 class JobError(Exception):
     """A failure that is reported to the user: one or more mistakes, each a sentence with its cure.
 
-    `exit_code` is that of its kind unless the failure brings its own.
+    `exit_code` is that of its kind unless the failure brings its own. `more` counts mistakes that stand only
+    in the log of the host that has found them.
     """
 
     kind = "AlgorithmError"
     exit_code = 1
 
     def __init__(
-        self, mistake: str, *mistakes: str, exit_code: int | None = None, origin: Origin = "here"
+        self,
+        mistake: str,
+        *mistakes: str,
+        exit_code: int | None = None,
+        origin: Origin = "here",
+        more: int = 0,
     ) -> None:
         self.mistakes = tuple(map(_one_line, (mistake, *mistakes)))
         self.origin = origin
+        self.more = more
         if exit_code is not None:
             self.exit_code = exit_code
         super().__init__(*self.mistakes)
@@ -55,35 +68,42 @@ class JobError(Exception):
             "mistakes": list(self.mistakes),
             "exit_code": self.exit_code,
             "origin": self.origin,
+            "more": self.more,
         }
 
     def of_host(self, name: str) -> JobError:
-        """Return the failure as other hosts see it: each mistake names the host, unless it does already."""
-        if self.origin == "everywhere":
-            return self
-        mistakes = [f"host {name}: {mistake}" for mistake in self.mistakes]
-        return type(self)(*mistakes, exit_code=self.exit_code, origin=self.origin)
+        """Return the failure as other hosts see it, who need not see all of very many mistakes.
+
+        Each mistake names the host, unless it does already.
+        """
+        place = "" if self.origin == "everywhere" else f"host {name}: "
+        first, *others = (_cut(place + mistake, LONGEST_SENT) for mistake in self.mistakes[:MOST_SENT])
+        more = self.more + max(0, len(self.mistakes) - MOST_SENT)
+        return type(self)(first, *others, exit_code=self.exit_code, origin=self.origin, more=more)
 
     def lines(self) -> list[str]:
         """Return the report: the kind, count and first mistake on line 1, then one line for each other."""
-        first, *others = self.mistakes
-        if not others:
-            return [f"{self.kind}: {first}"]
-        numbered = [f"{number}. {text}" for number, text in enumerate(others, start=2)]
-        return [f"{self.kind}: {len(self.mistakes)} mistakes. 1. {first}", *numbered]
+        rest = [f"... and {self.more:,} more in the log of the host that has found them."]
+        return [*self._numbered(), *(rest if self.more else ())]
 
     def failure_text(self) -> str:
         """Return what fits into the failure file: whole mistakes while they fit, the first cut if need be."""
-        first, *others = self.lines()
+        first, *others = self._numbered()
         text = _cut(first, FAILURE_LIMIT)
-        for number, line in enumerate(others):
-            left = len(others) - number - 1
-            ending = f"\n... and {left} more in the log." if left else ""
-            if _size(text) + 1 + _size(line) + _size(ending) > FAILURE_LIMIT:
-                rest = f"\n... and {left + 1} more in the log."
-                return text + rest if _size(text) + _size(rest) <= FAILURE_LIMIT else text
+        left = len(others) + self.more
+        for line in others:
+            if _size(text) + 1 + _size(line) + _size(_rest(left - 1)) > FAILURE_LIMIT:
+                break
             text = f"{text}\n{line}"
-        return text
+            left -= 1
+        return text + _rest(left) if _size(text) + _size(_rest(left)) <= FAILURE_LIMIT else text
+
+    def _numbered(self) -> list[str]:
+        first, *others = self.mistakes
+        if not others and not self.more:
+            return [f"{self.kind}: {first}"]
+        numbered = [f"{number}. {text}" for number, text in enumerate(others, start=2)]
+        return [f"{self.kind}: {len(self.mistakes) + self.more} mistakes. 1. {first}", *numbered]
 
 
 class AlgorithmError(JobError):
@@ -110,7 +130,14 @@ def from_json(value: Mapping[str, object]) -> JobError:
         case {"kind": str(kind), "mistakes": [str(first), *others], "exit_code": int(code), "origin": origin}:
             error = {"UserError": UserError, "PlatformError": PlatformError}.get(kind, AlgorithmError)
             known = origin if origin in get_args(Origin.__value__) else "here"
-            return error(first, *map(str, others), exit_code=code, origin=cast("Origin", known))
+            more = value.get("more")
+            return error(
+                first,
+                *map(str, others),
+                exit_code=code,
+                origin=cast("Origin", known),
+                more=more if isinstance(more, int) else 0,
+            )
     return AlgorithmError(f"a failure was reported in a form that is not understood: {value}")
 
 
@@ -145,26 +172,55 @@ class Mistakes:
 
 
 def as_job_error(error: BaseException) -> JobError:
-    """Return the failure to report for anything that was raised."""
+    """Return the failure to report for anything that was raised.
+
+    Libraries put errors of their own around the system's: what lies below counts too.
+    """
+    below: BaseException | None = error
+    while below is not None:
+        if failure := _known(below):
+            return failure
+        below = below.__cause__
+    text = " ".join(str(error).partition(_NATIVE_TRACE)[0].split())
+    return AlgorithmError(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+
+
+def _known(error: BaseException) -> JobError | None:
+    """Return the failure that an error means by itself, if it means one."""
     if isinstance(error, JobError):
         return error
-    if isinstance(error, MemoryError) or "bad_alloc" in str(error):
+    number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, MemoryError) or number == errno.ENOMEM or "bad_alloc" in str(error):
         return PlatformError(
             "out of memory: use an instance with more memory, or fewer or smaller columns and rows."
         )
-    if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        place = f" while writing {error.filename}" if error.filename else ""
-        return PlatformError(f"the disk is full{place}: give the job a larger volume (volume_size).")
-    if isinstance(error, OSError) and error.errno in {errno.EACCES, errno.EPERM}:
+    return _of_file(error) if isinstance(error, OSError) else None
+
+
+def _of_file(error: OSError) -> JobError | None:
+    """Return what an error of the system says of a file, or a disk."""
+    place = error.filename or "a file"
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        written = f" while writing {error.filename}" if error.filename else ""
+        return PlatformError(f"the disk is full{written}: give the job a larger volume (volume_size).")
+    if error.errno in {errno.EACCES, errno.EPERM}:
         return PlatformError(
-            f"{error.filename or 'a file'}: permission denied to the user that the container runs as "
-            f"(uid {os.geteuid()}): change the owner or mode on the host, or run the container as another "
-            "user."
+            f"{place}: permission denied to the user that the container runs as (uid {os.geteuid()}): "
+            "change the owner or mode on the host, or run the container as another user."
         )
-    if isinstance(error, OSError) and error.errno in {errno.EIO, errno.EROFS}:
-        return PlatformError(f"{error.filename or 'a file'}: {error.strerror}: {_DISK_CURES[error.errno]}.")
-    text = " ".join(str(error).split())
-    return AlgorithmError(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+    if error.errno in {errno.EIO, errno.EROFS}:
+        return PlatformError(f"{place}: {error.strerror}: {_DISK_CURES[error.errno]}.")
+    if isinstance(error, (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)):
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        return PlatformError(
+            f"{what}: something beside this job has removed or replaced it. Leave the job's folders alone "
+            "while it runs, and start it again."
+        )
+    return None
+
+
+def _rest(left: int) -> str:
+    return f"\n... and {left} more in the log." if left else ""
 
 
 def _one_line(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
@@ -38,7 +39,8 @@ def share(channel: Channel, group: Group, *, whole: bool) -> Share:
     Workers that hold the same files, whatever the channel's configuration says of them, split them. `whole`
     says that no file may be cut, since rows that belong together stand in one.
 
-    Raises UserError for pipes that bring all hosts the same rows.
+    Raises UserError for pipes that bring all hosts the same rows, and for a channel that is said to be on all
+    hosts, and is not.
     """
     if channel.mode == "Pipe":
         if group.size > 1 and channel.distribution == "FullyReplicated":
@@ -48,6 +50,8 @@ def share(channel: Channel, group: Group, *, whole: bool) -> Share:
             )
         return Share(channel, f"Channel {channel.name}: this worker reads its host's pipe.")
     holders = _holders(channel, group)
+    if any(group.gather(_is_replicated(channel))):
+        _check_replicas(channel, group, holders)
     place, workers = holders.index(group.rank), len(holders)
     files = split(channel, place, workers, whole=whole)
     found = group.gather(_have_quotes(channel, files))
@@ -60,7 +64,7 @@ def share(channel: Channel, group: Group, *, whole: bool) -> Share:
         note += f"; its {workers} workers split the same files, which they all hold: {names}"
         note += "; none is cut, for text in them is quoted" if quoted else ""
     elif group.size > 1 and channel.distribution == "FullyReplicated" and files:
-        note += "; no other worker holds the same files, although the channel is FullyReplicated"
+        note += "; no other worker holds the same files"
     return Share(replace(channel, files=files), f"{note}.")
 
 
@@ -68,7 +72,7 @@ def split(channel: Channel, index: int, workers: int, *, whole: bool = False) ->
     """Return the files that worker `index` of so many with the same files reads, balanced by bytes.
 
     With fewer files than workers, the bytes of all files are dealt out evenly; a file's part holds the
-    records, or row groups, that begin in it.
+    records that begin in it, or as large a part of its rows.
     """
     if len(channel.files) >= workers or whole or not _can_be_cut(channel):
         return _dealt(channel.files, index, workers)
@@ -143,12 +147,44 @@ def _holders(channel: Channel, group: Group) -> list[int]:
     return [rank for rank, found in enumerate(zip(lists, samples, strict=True)) if found == key]
 
 
+def _is_replicated(channel: Channel) -> bool:
+    return channel.is_stated and channel.distribution == "FullyReplicated"
+
+
+def _check_replicas(channel: Channel, group: Group, holders: Sequence[int]) -> None:
+    """Raise UserError if not all hosts hold the same files: rows that two have would count twice."""
+    if min(cast("list[int]", group.gather(len(holders)))) == group.size:
+        return
+    mine = {_name(channel, file): file.size for file in channel.files}
+    first = dict(json.loads(group.broadcast(json.dumps(mine).encode())))
+    different = sorted(name for name in mine.keys() | first.keys() if mine.get(name) != first.get(name))
+    found = None
+    if different:
+        name = different[0]
+        found = f"{name} {_state(first.get(name))} on {group.hosts[0]} and {_state(mine.get(name))} on"
+    elif 0 not in holders:
+        found = f"files of the same names and sizes hold other bytes on {group.hosts[0]} than on"
+    texts = cast("list[str | None]", group.gather(found))
+    host, text = next((host, text) for host, text in zip(group.hosts, texts, strict=True) if text)
+    raise UserError(
+        f"channel {channel.name} is FullyReplicated, but its hosts hold different files: {text} {host}. Set "
+        "S3DistributionType=ShardedByS3Key if each host has its own files, or give all hosts the same.",
+        origin="everywhere",
+    )
+
+
+def _state(size: int | None) -> str:
+    return "is missing" if size is None else f"has {size:,} bytes"
+
+
+def _name(channel: Channel, file: DataFile) -> str:
+    return str(file.path.relative_to(channel.folder))
+
+
 def _list_digest(channel: Channel) -> str:
     digest = hashlib.sha256()
     for file in channel.files:
-        digest.update(
-            f"{file.path.relative_to(channel.folder)}\0{file.size}\0".encode(errors="surrogateescape")
-        )
+        digest.update(f"{_name(channel, file)}\0{file.size}\0".encode(errors="surrogateescape"))
     return digest.hexdigest()
 
 

@@ -112,16 +112,22 @@ def _run(
 
 @contextmanager
 def _signals() -> Iterator[int]:
-    """Catch the signals that matter; yield a file descriptor that their numbers can be read from."""
+    """Catch the signals that matter; yield a file descriptor that their numbers can be read from.
+
+    Afterwards nothing stops this process, which has only to end: with what it has said the job's end is.
+    """
     reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    earlier = {number: signal.signal(number, _noted) for number in (*STOPS, signal.SIGCHLD)}
-    earlier_fd = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    for number in (*STOPS, signal.SIGCHLD):
+        signal.signal(number, _noted)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     try:
         yield reading
     finally:
-        signal.set_wakeup_fd(earlier_fd)
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
+        # Python itself would set handlers, but not this, back to the default while it ends.
+        for number in STOPS:
+            signal.signal(number, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
         os.close(reading)
         os.close(writing)
 

@@ -133,6 +133,7 @@ class Watch:
         # What is done can't be stopped: work that has said so is on its way out.
         if stops and self._children and not self._is_done and self._work.said.success is None:
             self._stopped = self._stopped or signal.Signals(stops[0])
+            self._control.stop()
             for child in self._children.values():
                 child.kill()
         return bool(stops) and self._error is not None

@@ -16,7 +16,7 @@ from tests.image.test_sdk import Sdk, run_with
 from tests.opt_ml import Outcome, Source, csv, write_opt_ml
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pandas as pd
@@ -54,18 +54,24 @@ def hosts(
     settings: Mapping[str, object],
     *,
     distribution: str = "ShardedByS3Key",
-    late: float = 0,
+    last: int = -1,
+    before_last: Callable[[list[Container]], None] = lambda _: None,
 ) -> Iterator[list[Container]]:
-    """Start a container for each host of a job, the last one `late` by some seconds; remove what is left."""
+    """Start a container for each host of a job, that at the index `last` as the last; remove what is left.
+
+    `before_last` is called with the others once they have started.
+    """
     names = [f"algo-{number}" for number in range(1, len(channels) + 1)]
     every = sorted({name for of_host in channels for name in of_host})
     config = {
         name: {"ContentType": "text/csv", "S3DistributionType": distribution, "TrainingInputMode": "File"}
         for name in every
     }
-    started: list[Container] = []
+    started: dict[str, Container] = {}
     try:
-        for name, of_host in zip(names, channels, strict=True):
+        for name, of_host in sorted(
+            zip(names, channels, strict=True), key=lambda host: host[0] == names[last]
+        ):
             write_opt_ml(
                 base / name,
                 hyperparameters=settings,
@@ -73,13 +79,13 @@ def hosts(
                 inputdataconfig=config,
                 resourceconfig={"current_host": name, "hosts": names, "network_interface_name": "ethwe"},
             )
-            if name == names[-1]:
-                time.sleep(late)
+            if name == names[last]:
+                before_last(list(started.values()))
             options = ("--network", network, "--hostname", name, "--network-alias", name)
-            started.append(start(base / name, "train", options=options))
-        yield started
+            started[name] = start(base / name, "train", options=options)
+        yield [started[name] for name in names]
     finally:
-        for container in started:
+        for container in started.values():
             container.remove()
 
 
@@ -108,6 +114,32 @@ def test_hosts_with_shards_sorted_by_label_train_one_model(
     # The histograms of scores cost at most 1e-6.
     expected = roc_auc_score(labelled["y"], leader.predict(labelled.drop(columns="y")))
     assert logged == pytest.approx(expected, abs=2e-6)
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_a_host_whose_name_resolves_10_seconds_late_is_waited_for(
+    tmp_path: Path, network: str, labelled: pd.DataFrame, last: int
+) -> None:
+    name = f"algo-{last + 1}"
+
+    def without_the_name(others: list[Container]) -> None:
+        time.sleep(10)
+        # Docker knows a name from the start of its container on.
+        look_up = f"import socket; socket.gethostbyname({name!r})"
+        assert "gaierror" in docker("exec", others[0].identifier, "python", "-c", look_up).stdout
+
+    with hosts(
+        tmp_path,
+        network,
+        shards(labelled, 1500, 500),
+        SETTINGS,
+        last=last,
+        before_last=without_the_name,
+    ) as containers:
+        leader, other = outcomes(containers)
+    assert [leader.code, other.code] == [0, 0], leader.log
+    assert "Rows of train: algo-1 1,500, algo-2 500; together 2,000." in leader.log
+    assert list(leader.models) == ["xgboost-model"]
 
 
 def test_a_host_that_is_killed_ends_the_job_on_all_hosts(

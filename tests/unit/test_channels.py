@@ -41,7 +41,14 @@ def test_a_channel_without_settings_has_the_usual_ones(tmp_path: Path) -> None:
     channels = channels_in(tmp_path, {"train": {}, "validation": {}})
     assert [channel.name for channel in channels] == ["train", "validation"]
     assert channels.train.mode == "File"
-    assert channels.train.distribution == "FullyReplicated"
+    assert (channels.train.distribution, channels.train.is_stated) == ("FullyReplicated", False)
+
+
+def test_a_distribution_that_is_stated_is_told_from_the_usual_one(tmp_path: Path) -> None:
+    fill(tmp_path / "train", a__csv=CSV)
+    for said in ("FullyReplicated", "ShardedByS3Key"):
+        channel = found(tmp_path, S3DistributionType=said).train
+        assert (channel.distribution, channel.is_stated) == (said, True)
 
 
 @pytest.mark.parametrize("given", ["training", "Train"])

@@ -178,6 +178,42 @@ def test_a_failure_before_the_leader_is_in_reach_does_not_wait_for_it() -> None:
     assert f"host {NAMES[1]}: no channel" in str(heard[0])
 
 
+def test_a_stop_before_the_leader_is_in_reach_ends_the_host_at_once() -> None:
+    follower = Follower(Hosts(NAMES[1], NAMES), Limits(free_port(), 900, 900), KEY)
+    follower.stop()
+    follower.fail(PlatformError("stopped", exit_code=143))
+    deadline = time.monotonic() + 5
+    while not (heard := follower.hear()):
+        assert time.monotonic() < deadline
+    assert f"host {NAMES[1]}: stopped" in str(heard[0])
+
+
+def test_a_stop_does_not_wait_long_for_a_leader_that_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("smxgb.control.follower.PATIENCE", 0.2)
+    group = Group(silence_timeout=900)
+    follower = group.come()
+    follower.tell({"phase": "start"})
+    wait = time.monotonic() + 1
+    while time.monotonic() < wait:
+        group.turn()
+    follower.stop()
+    follower.fail(PlatformError("stopped", exit_code=143))
+    deadline = time.monotonic() + 5
+    while not (heard := follower.hear()):
+        assert time.monotonic() < deadline
+    assert f"host {NAMES[1]}: stopped" in str(heard[0])
+
+
+def test_a_leader_that_is_stopped_waits_for_nobody_who_has_not_come() -> None:
+    group = Group(silence_timeout=900, start_timeout=900)
+    group.ends[0].stop()
+    group.ends[0].fail(PlatformError("stopped", exit_code=143))
+    group.cause(0)
+    begin = time.monotonic()
+    group.ends[0].close()
+    assert time.monotonic() - begin < 5
+
+
 def silent(port: int) -> Iterator[socket.socket]:
     yield socket.create_connection((NAMES[0], port))
 
@@ -216,6 +252,56 @@ def test_a_process_of_another_job_is_not_let_in(group: Group) -> None:
     assert group.heard == [[], [], []]
 
 
+def test_hosts_that_are_not_set_up_alike_say_so_at_once_and_when_the_time_is_over(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    group = Group(start_timeout=2)
+    group.come(key=b"another")
+    arrive(*group.ends)
+    differ = "its key is another job's, so its hosts, hyperparameters or job name differ from this host's"
+    for index in range(2):
+        assert differ in group.cause(index).mistakes[0]
+    said = capfd.readouterr().out.splitlines()
+    # Who connects is known by its address alone: on one machine all come from one.
+    assert f"{NAMES[0]} is not let in: {differ}." in said
+    assert f"{NAMES[0]}, port {group.limits.control_port}, does not let us in: {differ}." in said
+
+
+def test_the_second_process_of_a_name_is_told_so_and_the_first_goes_on(group: Group) -> None:
+    first = group.come()
+    first.tell({"phase": "start"})
+    wait = time.monotonic() + 1
+    while time.monotonic() < wait:
+        group.turn()
+    second = Follower(Hosts(NAMES[1], NAMES), group.limits, KEY)
+    deadline = time.monotonic() + 10
+    heard: list[Mapping[str, object]] = []
+    while not heard:
+        assert time.monotonic() < deadline
+        group.turn()
+        heard += second.hear()
+    assert f"two processes say that they are host {NAMES[1]}" in str(heard[0])
+    assert len(heard) == 1
+    arrive(*group.ends, group.come())
+    assert group.until(0, "lead") == NAMES[0]
+
+
+def test_very_many_mistakes_reach_the_others_as_the_first_of_them_and_the_log_has_all(
+    group: Group, capfd: pytest.CaptureFixture[str]
+) -> None:
+    group.come(), group.come()
+    arrive(*group.ends)
+    group.until(0, "lead")
+    group.ends[1].fail(UserError(*(f"{number} {'x' * 200}" for number in range(9000))))
+    for index in range(3):
+        cause = group.cause(index)
+        assert (len(cause.mistakes), cause.more) == (20, 8980)
+        assert cause.mistakes[0].startswith(f"host {NAMES[1]}: 0 x")
+    said = capfd.readouterr().err.splitlines()
+    assert len(said) == 9000
+    assert said[-1].startswith("9000. 8999 x")
+
+
 def test_a_host_takes_no_name_that_is_not_a_hosts() -> None:
     group = Group()
     time.sleep(0.2)
@@ -245,6 +331,11 @@ def test_the_supervisors_read_a_number_in_all_spellings(text: object) -> None:
 @pytest.mark.parametrize("text", ["", "soon", "-3", "0", "4.5", "1e3", None, [45], "99999999999999"])
 def test_what_is_no_number_is_left_to_the_work_to_refuse(text: object) -> None:
     assert Limits.read({"start_timeout": text}) == Limits()
+
+
+def test_a_port_that_there_is_not_is_left_to_the_work_to_refuse() -> None:
+    assert Limits.read({"control_port": "65536"}) == Limits()
+    assert Limits.read({"control_port": "65535"}) == Limits(control_port=65535)
 
 
 def test_the_key_depends_on_job_hosts_and_settings() -> None:

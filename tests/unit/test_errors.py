@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import errno
+import json
 
 import pytest
+import xgboost as xgb
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smxgb.control.wire import LONGEST_MESSAGE
 from smxgb.errors import (
     FAILURE_LIMIT,
     AlgorithmError,
@@ -88,6 +91,18 @@ def test_a_failure_of_one_host_names_it_once() -> None:
     )
 
 
+def test_other_hosts_hear_of_the_first_of_very_many_mistakes_and_how_many_there_are() -> None:
+    failure = UserError(*(f"file {number} {'x' * 20_000}" for number in range(9000))).of_host("algo-2")
+    assert len(json.dumps(failure.as_json())) < LONGEST_MESSAGE // 4
+    again = from_json(failure.as_json())
+    assert again.mistakes == failure.mistakes
+    assert again.lines()[0].startswith("UserError: 9000 mistakes. 1. host algo-2: file 0 ")
+    assert again.lines()[-1] == "... and 8,980 more in the log of the host that has found them."
+    short = from_json(UserError(*map(str, range(30)), origin="everywhere").of_host("algo-2").as_json())
+    assert short.mistakes == tuple(map(str, range(20)))
+    assert short.failure_text().endswith("\n20. 19\n... and 10 more in the log.")
+
+
 def test_mistakes_are_raised_together_and_each_once() -> None:
     mistakes = Mistakes()
     mistakes.add("a")
@@ -125,9 +140,49 @@ def test_only_user_errors_are_collected() -> None:
             OSError(errno.EROFS, "Read-only file system", "/a"),
             "PlatformError: /a: Read-only file system: mount it so ",
         ),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "PlatformError: out of memory: "),
+        (
+            FileNotFoundError(errno.ENOENT, "No such file or directory", "/a"),
+            "PlatformError: /a: No such file or directory: something beside this job has removed ",
+        ),
+        (
+            FileExistsError(errno.EEXIST, "File exists", "/a"),
+            "PlatformError: /a: File exists: something beside ",
+        ),
+        (
+            IsADirectoryError(errno.EISDIR, "Is a directory", "/a"),
+            "PlatformError: /a: Is a directory: something beside ",
+        ),
+        (
+            NotADirectoryError(errno.ENOTDIR, "Not a directory", "/a"),
+            "PlatformError: /a: Not a directory: something beside ",
+        ),
         (KeyError("a\nb"), "AlgorithmError: KeyError: "),
         (AssertionError(), "AlgorithmError: AssertionError"),
     ],
 )
 def test_whatever_is_raised_becomes_one_of_the_three_kinds(error: BaseException, expected: str) -> None:
     assert str(as_job_error(error)).startswith(expected)
+
+
+def raised(error: Exception, below: BaseException) -> Exception:
+    with pytest.raises(type(error)) as caught:
+        raise error from below
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("below", "expected"),
+    [(MemoryError(), "PlatformError: out of memory: "), (UserError("a"), "UserError: a")],
+)
+def test_what_a_library_has_put_its_own_error_around_counts(below: Exception, expected: str) -> None:
+    assert str(as_job_error(raised(RuntimeError("Worker failed to start."), below))).startswith(expected)
+
+
+def test_the_addresses_of_native_code_are_no_part_of_a_failure() -> None:
+    with pytest.raises(xgb.core.XGBoostError, match="Stack trace") as caught:
+        xgb.Booster(model_file="/nowhere/model")
+    text = str(as_job_error(caught.value))
+    assert "Opening /nowhere/model failed: No such file or directory" in text
+    assert "Stack trace" not in text
+    assert "[bt]" not in text

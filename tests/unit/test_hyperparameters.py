@@ -757,6 +757,17 @@ def test_settings_that_contradict_each_other_are_refused_as_xgboost_does(
         ),
         ({"objective": "multi:softmax", "eval_metric": "f1_binary"}, ("use f1_macro",)),
         (
+            {"tracker_port": "7890", "scheduler_port": "7890"},
+            (
+                "control_port and tracker_port both use port 7890: set tracker_port to another",
+                "control_port and scheduler_port both use port 7890",
+            ),
+        ),
+        (
+            {"dashboard": "true", "scheduler_port": "8787"},
+            ("dashboard and scheduler_port both use port 8787",),
+        ),
+        (
             {"objective": "multi:softmax", "eval_metric": "auc", "group_column": "1"},
             ("metric auc is not for classes in groups",),
         ),
@@ -784,6 +795,7 @@ def test_settings_that_contradict_each_other_for_the_container_are_refused(
     "raw",
     [
         {"objective": "multi:softprob"},
+        {"scheduler_port": "8787"},
         {"objective": "multi:softprob", "num_class": "3", "eval_metric": "auc"},
         {"tree_method": "exact", "grow_policy": "lossguide"},
         {"booster": "gblinear", "tree_method": "exact", "max_depth": "0"},

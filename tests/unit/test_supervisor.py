@@ -266,6 +266,14 @@ def test_a_failure_leaves_the_model_of_an_earlier_job_and_says_whose_it_is(job: 
     ]
 
 
+def test_a_stop_while_the_supervisor_ends_changes_nothing(job: Job) -> None:
+    # Python calls this after all else, its own handlers being gone.
+    late = "class Late:\n def __del__(self, kill=os.kill, of=(os.getpid(), signal.SIGTERM)): kill(*of)\n"
+    before = f"import os, signal, sys\n{late}sys.late = Late()\n"
+    assert job.run("link.succeeded('done')", before)[0] == 0
+    assert job.run("link.failed(UserError('a'))", before)[0] == 2
+
+
 def test_a_stop_before_the_work_has_said_anything_ends_it(job: Job) -> None:
     with job.running("time.sleep(60)") as process:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")

@@ -44,6 +44,9 @@ class Control(Protocol):
     def fail(self, error: JobError) -> None:
         """Say that this host's work has failed."""
 
+    def stop(self) -> None:
+        """Say that this host is being stopped: who does that waits for seconds only."""
+
     def hear(self) -> list[Mapping[str, object]]:
         """Do what is due and return what the leader says.
 
@@ -77,6 +80,9 @@ class Alone:
     def fail(self, error: JobError) -> None:
         """Note the failure."""
         self._inbox.append({"abort": error.as_json()})
+
+    def stop(self) -> None:
+        """Nobody is waited for."""
 
     def hear(self) -> list[Mapping[str, object]]:
         """Return the verdict, once."""

@@ -6,14 +6,15 @@ import os
 import select
 import time
 from contextlib import suppress
+from math import inf
 from multiprocessing import AuthenticationError
 from threading import Thread
 from typing import TYPE_CHECKING
 
 from smxgb.control.clock import Clock
-from smxgb.control.leader import NEWS, silence
+from smxgb.control.leader import NEWS, OTHER_KEY, silence
 from smxgb.control.limits import beat_of
-from smxgb.control.wire import NotReady, Wire, resolve
+from smxgb.control.wire import PATIENCE, NotReady, Wire, resolve, to_be_sent
 from smxgb.errors import JobError, PlatformError
 from smxgb.log import log
 
@@ -48,7 +49,7 @@ class Follower:
         self._reason = ""
         self._outbox: list[Mapping[str, object]] = [{"hello": hosts.current}]
         self._own_failure: tuple[float, JobError] | None = None
-        self._is_over = self._may_leave = False
+        self._is_over = self._may_leave = self._is_stopped = False
         self._clock = Clock()
         self._heard = self._last_beat = 0.0
         self._next_news = NEWS
@@ -74,9 +75,13 @@ class Follower:
 
     def fail(self, error: JobError) -> None:
         """Report the failure of this host's work; what ends the job is for the leader to say."""
-        error = error.of_host(self._name)
+        error = to_be_sent(error, self._name)
         self._own_failure = self._clock.now(), error
         self.tell({"failed": error.as_json()})
+
+    def stop(self) -> None:
+        """Note that the leader has to judge soon, if it can be reached at all."""
+        self._is_stopped = True
 
     def hear(self) -> list[Mapping[str, object]]:
         """Return what the leader says, or what its silence means."""
@@ -116,8 +121,12 @@ class Follower:
                 wire = Wire.connect(resolve(self._leader), self._limits.control_port, self._key)
             except NotReady as error:
                 self._reason = str(error)
-            except (AuthenticationError, EOFError):
-                self._reason = "who answers there is of another job"
+            except AuthenticationError:
+                if self._reason != OTHER_KEY:
+                    log(f"{self._leader}, port {self._limits.control_port}, does not let us in: {OTHER_KEY}.")
+                self._reason = OTHER_KEY
+            except EOFError:
+                self._reason = "it closes the connection"
             except (BlockingIOError, TimeoutError):
                 self._reason = "it does not answer"
             except OSError as error:
@@ -149,18 +158,24 @@ class Follower:
     def _causes(self, now: float) -> Iterator[JobError]:
         """Yield what ends the job without a word of the leader."""
         limits = self._limits
+        if self._own_failure and now - self._own_failure[0] > self._patience():
+            yield self._own_failure[1]
         if self._wire is not None:
             if now - self._heard > limits.silence_timeout:
                 yield self._certain() or silence(self._name, [self._leader], limits)
             return
-        if self._own_failure and now - self._own_failure[0] > limits.silence_timeout:
-            yield self._own_failure[1]
         if self._clock.elapsed() > limits.start_timeout:
             place = f"port {limits.control_port} within start_timeout={limits.start_timeout} s"
             yield self._fault(f"could not be reached at {place}: {self._reason}. Start the job again.")
         if now > self._next_news:
             self._next_news = now + NEWS
             log(f"Waiting for {self._leader}, port {limits.control_port}: {self._reason}.")
+
+    def _patience(self) -> float:
+        """Return for how many seconds the leader may take to judge this host's failure."""
+        if self._is_stopped:
+            return PATIENCE if self._wire else 0
+        return inf if self._wire else self._limits.silence_timeout
 
     def _lost(self) -> JobError:
         return self._certain() or self._fault(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from smxgb.control.clock import Clock
 from smxgb.control.limits import beat_of
-from smxgb.control.wire import PATIENCE, NotReady, Wire, own_address
+from smxgb.control.wire import PATIENCE, NotReady, Wire, own_address, to_be_sent
 from smxgb.errors import JobError, PlatformError, UserError, from_json
 from smxgb.log import log
 
@@ -32,6 +32,8 @@ NEWS = 60.0
 """Seconds between the lines of the log that say who is being waited for."""
 
 RETRY = 1.0
+
+OTHER_KEY = "its key is another job's, so its hosts, hyperparameters or job name differ from this host's"
 
 
 @dataclass
@@ -65,12 +67,13 @@ class Leader:
         self._inbox: list[Mapping[str, object]] = []
         self._failures: list[tuple[float, JobError]] = []
         self._verdict: JobError | None = None
-        self._called = self._succeeded = False
+        self._called = self._succeeded = self._is_stopped = False
         self._clock = Clock()
         self._last_beat = 0.0
         self._next_news = min(NEWS, limits.start_timeout / 2)
         self._address: str | None = None
         self._not_ready = ""
+        self._refused: set[str] = set()
         self._joined: deque[tuple[Member, Wire, list[Mapping[str, object]]]] = deque()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll = select.epoll()
@@ -91,7 +94,11 @@ class Leader:
 
     def fail(self, error: JobError) -> None:
         """Note the failure of this host's work."""
-        self._note(error.of_host(self._own.name))
+        self._note(to_be_sent(error, self._own.name))
+
+    def stop(self) -> None:
+        """Note that there is no time for hosts that may still come."""
+        self._is_stopped = True
 
     def hear(self) -> list[Mapping[str, object]]:
         """Take in what all hosts have said, judge it, and return what this host has to do."""
@@ -109,6 +116,8 @@ class Leader:
             self._send({"leave": True})
         begin = self._clock.elapsed()
         come_until = min(begin + self._limits.silence_timeout, self._limits.start_timeout)
+        if self._is_stopped:
+            come_until = begin
         while self._is_awaited(begin + PATIENCE, come_until):
             self._epoll.poll(self.beat)
             self._listen()
@@ -143,12 +152,16 @@ class Leader:
         os.eventfd_write(self._wake, 1)
         while True:
             with suppress(OSError):
-                stream, _ = listener.accept()
-                Thread(target=self._admit, args=(stream,), name="admit", daemon=True).start()
+                stream, (address, _) = listener.accept()
+                Thread(target=self._admit, args=(stream, address), name="admit", daemon=True).start()
 
-    def _admit(self, stream: socket.socket) -> None:
-        with suppress(OSError, EOFError, AuthenticationError):
-            wire = Wire.accept(stream, self._key)
+    def _admit(self, stream: socket.socket, address: str) -> None:
+        with suppress(OSError, EOFError):
+            try:
+                wire = Wire.accept(stream, self._key)
+            except AuthenticationError:
+                self._refuse(address)
+                return
             messages, goes_on = wire.receive(PATIENCE)
             name = messages[0].get("hello") if messages else None
             if goes_on and name in self._members and name != self._own.name:
@@ -157,13 +170,21 @@ class Leader:
             else:
                 wire.close()
 
+    def _refuse(self, address: str) -> None:
+        """Note who has another key; it tries again and again."""
+        if address not in self._refused:
+            self._refused.add(address)
+            log(f"{address} is not let in: {OTHER_KEY}.")
+
     def _listen(self) -> None:
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake)
         while self._joined:
             member, wire, messages = self._joined.popleft()
             if member.wire is not None:
+                wire.send({"abort": _namesake(member).as_json()})
                 wire.close()
+                log(f"A second process that says it is {member.name} is not let in.")
                 continue
             member.wire = wire
             self._epoll.register(wire.fileno(), select.EPOLLIN)
@@ -303,6 +324,7 @@ class Leader:
         ]
         if not self._address:
             parts.append(f"{self._own.name} can't be reached yet: {self._not_ready}")
+        parts += [f"{address} is not let in, since {OTHER_KEY}" for address in sorted(self._refused)]
         return ", ".join(parts)
 
     def _tell_news(self, now: float) -> None:
@@ -323,6 +345,14 @@ def silence(host: str, others: list[str], limits: Limits) -> JobError:
     return PlatformError(
         f"host {host} heard nothing from {', '.join(others)} for {limits.silence_timeout} s: one side is "
         "frozen, or cut off the network. Start the job again.",
+        origin="everywhere",
+    )
+
+
+def _namesake(member: Member) -> JobError:
+    return UserError(
+        f"two processes say that they are host {member.name}: give each host its own name as current_host "
+        "in resourceconfig.json, and start it once.",
         origin="everywhere",
     )
 

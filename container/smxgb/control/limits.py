@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
+from math import inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_HIGHEST = {"control_port": 65_535}
 _NUMBER = re.compile(r"[\s\"']*([0-9]{1,9})(\.0*)?[\s\"']*")
 
 
@@ -32,7 +34,7 @@ class Limits:
         found = {}
         for field in fields(cls):
             number = _NUMBER.fullmatch(str(hyperparameters.get(field.name)))
-            if number and int(number[1]):
+            if number and 0 < int(number[1]) <= _HIGHEST.get(field.name, inf):
                 found[field.name] = int(number[1])
         return cls(**found)
 

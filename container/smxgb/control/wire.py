@@ -12,16 +12,19 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from typing import TYPE_CHECKING
 
+from smxgb.log import log_error
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from smxgb.environment import Hosts
+    from smxgb.errors import JobError
 
 PATIENCE = 5
 """Seconds that one read or write of a few bytes may take."""
 
 LONGEST_MESSAGE = 1 << 20
-"""Bytes; a failure with all its mistakes is by far the longest message."""
+"""Bytes; a failure with its mistakes is by far the longest message."""
 
 SIOCGIFADDR = 0x8915
 """Linux's request for the address of a network interface (netdevice(7))."""
@@ -91,6 +94,15 @@ class Wire:
         """Close the connection."""
         with suppress(OSError):
             self._connection.close()
+
+
+def to_be_sent(error: JobError, host: str) -> JobError:
+    """Return a host's failure as the others are to hear of it; what they don't, its own log has."""
+    sent = error.of_host(host)
+    if sent.more:
+        for line in error.lines():
+            log_error(line)
+    return sent
 
 
 def resolve(name: str) -> str:

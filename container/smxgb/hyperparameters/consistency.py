@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
+from smxgb.hyperparameters.declaration import DASHBOARD_PORT
 from smxgb.objectives import OBJECTIVES, kind_of
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def conflicts(settings: Hyperparameters) -> Iterator[Finding]:
     yield from _about_updaters(settings)
     yield from _about_columns(settings)
     yield from _about_categories(settings)
+    yield from _about_ports(settings)
 
 
 def _finding(fields: set[str], text: str) -> Finding:
@@ -212,6 +214,18 @@ def _about_columns(settings: Hyperparameters) -> Iterator[Finding]:
                 "(the column is no feature anyway).",
             )
         roles[column] = field
+
+
+def _about_ports(settings: Hyperparameters) -> Iterator[Finding]:
+    owners: dict[int, str] = {DASHBOARD_PORT: "dashboard"} if settings.dashboard else {}
+    for field in ("control_port", "tracker_port", "scheduler_port"):
+        port = getattr(settings, field)
+        if port in owners:
+            yield _finding(
+                {field, owners[port]},
+                f"{owners[port]} and {field} both use port {port}: set {field} to another one.",
+            )
+        owners.setdefault(port, field)
 
 
 def _shown(numbers: tuple[float, ...]) -> str:

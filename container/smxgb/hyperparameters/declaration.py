@@ -27,6 +27,7 @@ _FLOAT32 = 3.4028234e38
 
 _Count = Annotated[int, Field(ge=0, le=_INT32)]
 _Positive = Annotated[int, Field(ge=1, le=_INT32)]
+DASHBOARD_PORT = 8787
 _Port = Annotated[int, Field(ge=1024, le=65535)]
 _Seconds = Annotated[int, Field(ge=1, le=_INT32)]
 _Seed = Annotated[int, Field(ge=-_INT64, le=_INT64)]
@@ -252,9 +253,9 @@ class Hyperparameters(BaseModel):
         Limits.silence_timeout, "Seconds without a sign of life before a host counts as lost."
     )
     control_port: _Port = _container(Limits.control_port, "Port of the hosts' control channel.")
-    tracker_port: _Port = _container(9091, "Port of XGBoost's tracker.")
-    scheduler_port: _Port = _container(8786, "Port of Dask's scheduler.")
-    dashboard: bool = _container(False, "Run Dask's dashboard on the first host, port 8787.")  # noqa: FBT003
+    tracker_port: _Port = _container(9091, "Port of XGBoost's tracker, with several hosts.")
+    scheduler_port: _Port = _container(8786, "Port of Dask's scheduler, with several hosts.")
+    dashboard: bool = _container(False, f"Run Dask's dashboard on the first host, port {DASHBOARD_PORT}.")  # noqa: FBT003
 
     @property
     def method(self) -> Method:

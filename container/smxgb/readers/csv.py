@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 from smxgb.errors import UserError
 from smxgb.log import log
 from smxgb.readers.ahead import begun, in_order
-from smxgb.readers.columns import aligned, assigned, chosen, label_index, schema_of, unweighted
+from smxgb.readers.columns import (
+    aligned,
+    assigned,
+    check_partitions,
+    chosen,
+    label_index,
+    schema_of,
+    unweighted,
+)
 from smxgb.readers.csv_blocks import Block, block_size, line_end, read_blocks, read_part
 from smxgb.readers.csv_cells import Cells
 from smxgb.readers.csv_dialect import Head, check_blanks, check_text, find_delimiter, read_head, shown_cells
@@ -142,6 +150,7 @@ class CsvReader:
         return head
 
     def _first_layout(self, head: Head, source: str) -> Layout:
+        check_partitions(self._channel.name, head.names, self._settings)
         if self._like is None or self._like.layout is None:
             layout = assigned(head.names, head.width, self._settings, source)
             used = {*layout.features, *(position for _, position in layout.roles)}

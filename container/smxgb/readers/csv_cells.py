@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from smxgb.errors import UserError
-from smxgb.readers.categories import CATEGORY, trimmed
+from smxgb.readers.categories import CATEGORY, spelled, trimmed
 from smxgb.readers.columns import shown
 from smxgb.readers.csv_blocks import Block, is_blank, line_end, lines_before, open_quote
 from smxgb.readers.csv_dialect import MISSING, kind, numbered_records
@@ -242,7 +242,7 @@ def _words(cells: list[str]) -> tuple[pa.Array, list[int]]:
     """Return cells as categories, and the indices of those that held bytes of another encoding."""
     words = pa.array([None if cell in MISSING else cell for cell in cells], pa.string())
     bad = [index for index, cell in enumerate(cells) if REPLACED in cell]
-    return words.dictionary_encode().cast(CATEGORY), bad
+    return spelled(words).dictionary_encode().cast(CATEGORY), bad
 
 
 def _numbers(cells: list[str], data_type: pa.DataType) -> tuple[pa.Array, list[int]]:
