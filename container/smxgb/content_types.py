@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
+from smxgb.compression import SUFFIXES, decompressed, filled
 from smxgb.errors import UserError
 
 if TYPE_CHECKING:
@@ -44,11 +46,15 @@ RECORDIO_MAGIC = bytes.fromhex("0a23d7ce")
 BOM = b"\xef\xbb\xbf"
 """What some programs write before text in UTF-8."""
 
+HEAD_BYTES = 65_536
+
 _SPARSE_LINE = re.compile(rb"^\S+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?$")
 
 
 def detect_content_type(channel: str, files: Sequence[Path]) -> tuple[ContentType, str]:
     """Return a channel's content type by its files' extensions, then their first bytes, and the reason.
+
+    Of a compressed file, those of what it holds count.
 
     Raises:
         UserError: If the files are of two types.
@@ -56,7 +62,7 @@ def detect_content_type(channel: str, files: Sequence[Path]) -> tuple[ContentTyp
     found: dict[ContentType, tuple[Path, str]] = {}
     untold = None
     for file in files:
-        content_type = EXTENSIONS.get(file.suffix.lower())
+        content_type = EXTENSIONS.get(_extension(file.name.lower()))
         if content_type:
             found.setdefault(content_type, (file, f"by the extension of {file.name}"))
         elif untold is None:
@@ -73,12 +79,27 @@ def detect_content_type(channel: str, files: Sequence[Path]) -> tuple[ContentTyp
     return content_type, why
 
 
+def _extension(name: str) -> str:
+    path = PurePath(name)
+    return PurePath(path.stem).suffix if path.suffix in SUFFIXES else path.suffix
+
+
 def _sniff(file: Path) -> ContentType:
-    with file.open("rb") as stream:
-        head = stream.read(65_536)
+    head = _head(file)
     if head.startswith(PARQUET_MAGIC):
         return "parquet"
     if head.startswith(RECORDIO_MAGIC):
         return "recordio-protobuf"
     first = head.removeprefix(BOM).splitlines()[0] if head.strip() else b""
     return "libsvm" if _SPARSE_LINE.match(first) else "csv"
+
+
+def _head(file: Path) -> bytes:
+    """Return the first bytes of what a file holds; none if it is damaged, which its reader says."""
+    with file.open("rb") as stream:
+        try:
+            return filled(decompressed(stream).read, HEAD_BYTES)
+        except (EOFError, ValueError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            return b""

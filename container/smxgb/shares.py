@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from smxgb.channels import DataFile
+from smxgb.compression import is_compressed
 from smxgb.errors import UserError
 from smxgb.log import readable_bytes
 from smxgb.readers.csv_blocks import BLOCK_BYTES, QUOTE
-from smxgb.readers.streams import is_compressed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import bz2
+import gzip
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,6 +29,12 @@ LIBSVM = b"1 0:2.5 7:1e-3\n0 1:1\n"
         ("part-0", b"3\n4\n", "csv"),
         ("part-0", b"12:30,5\n", "csv"),
         ("part-0", b"\xef\xbb\xbf" + LIBSVM, "libsvm"),
+        ("a.csv.gz", gzip.compress(LIBSVM), "csv"),
+        ("a.LIBSVM.ZST", b"\x28\xb5\x2f\xfd", "libsvm"),
+        ("part-0.gz", gzip.compress(LIBSVM), "libsvm"),
+        ("part-0.bz2", bz2.compress(LIBSVM * 9000), "libsvm"),
+        ("part-0.gz", gzip.compress(b"\x0a\x23\xd7\xce\0\0"), "recordio-protobuf"),
+        ("part-0.gz", gzip.compress(LIBSVM)[:-9], "csv"),
     ],
 )
 def test_a_missing_content_type_is_told_by_extension_then_by_first_bytes(

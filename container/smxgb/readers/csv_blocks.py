@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from smxgb.channels import DataFile
-    from smxgb.readers.streams import Readable
+    from smxgb.compression import Readable
 
 BLOCK_BYTES = 1 << 20
 """Small blocks stay in the caches and in buffers at hand: 8 MB ones parse at half the speed."""
@@ -52,10 +52,11 @@ def read_blocks(stream: Stream, delimiter: str, size: int = BLOCK_BYTES, begin: 
     A line end inside a quoted field ends no record. Raises UserError for a record that is longer than
     `LONGEST_RECORD`.
     """
-    held = b""
+    held = last = b""
     offset, line = begin, 0
     while chunk := stream.read(size):
         held = held + chunk if held else chunk
+        last = chunk[-1:]
         is_last = len(chunk) < size
         end = len(held) if is_last else _last_record_end(held, delimiter)
         if end and (is_last or offset > begin or _has_two_records(held[:end], delimiter)):
@@ -71,6 +72,7 @@ def read_blocks(stream: Stream, delimiter: str, size: int = BLOCK_BYTES, begin: 
             )
     if held:
         yield Block(held, offset, line)
+    stream.text_ended(last)
 
 
 def read_part(file: DataFile, source: str, delimiter: str, size: int, start: int) -> Iterator[Block]:

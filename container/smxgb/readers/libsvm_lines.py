@@ -88,11 +88,12 @@ def line_blocks(stream: Stream, size: int = BLOCK_BYTES) -> Iterator[Block]:
 
     Raises UserError for a line that is longer than `LONGEST_LINE`.
     """
-    held = b""
+    held = last = b""
     line = 1
     while chunk := stream.read(size):
         chunk = chunk.replace(b"\r", b"\n") if b"\r" in chunk and b"\n" not in chunk else chunk
         held = held + chunk if held else chunk
+        last = chunk[-1:]
         end = held.rfind(b"\n") + 1
         if end:
             yield Block(held[:end], line)
@@ -105,6 +106,7 @@ def line_blocks(stream: Stream, size: int = BLOCK_BYTES) -> Iterator[Block]:
             )
     if held:
         yield Block(held, line)
+    stream.text_ended(last)
 
 
 def check_libsvm(data: bytes, source: str) -> None:

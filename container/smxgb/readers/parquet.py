@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from smxgb.batch import CELL_BYTES, rows_of_batch
+from smxgb.compression import is_compressed
 from smxgb.content_types import PARQUET_MAGIC
 from smxgb.errors import Mistakes, UserError
 from smxgb.log import log
@@ -254,7 +255,13 @@ def _readable(file: DataFile, source: str) -> Iterator[None]:
                 "encryption properties. What S3 encrypts (SSE-KMS) is read as it is."
             ) from error
         with file.path.open("rb") as opened:
-            if opened.read(len(PARQUET_MAGIC)) != PARQUET_MAGIC:
+            head = opened.read(len(PARQUET_MAGIC))
+            if is_compressed(head):
+                raise UserError(
+                    f"{source} is compressed as a whole, which a Parquet file must not be: decompress it, "
+                    "and let what writes it compress its columns."
+                ) from error
+            if head != PARQUET_MAGIC:
                 raise UserError(f"{source} is not a Parquet file: it does not begin with PAR1.") from error
         raise UserError(
             f"{source} can't be read as Parquet: it is damaged or cut off. Write or upload it again."

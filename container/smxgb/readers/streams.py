@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import io
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from smxgb.compression import Joined, decompressed, filled, foreign, is_compressed
 from smxgb.errors import JobError, UserError
+from smxgb.log import log
 from smxgb.readers.framing import payloads
 from smxgb.readers.pipe import Pipe
 from smxgb.readers.rows import shown_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    import io
+    from collections.abc import Iterator
 
     from smxgb.channels import Channel, DataFile
+    from smxgb.compression import Readable
 
 OPEN_AHEAD = 4
 """Files that are opened, and whose first bytes are read, before they are needed: each costs a round trip."""
@@ -26,23 +29,22 @@ OPEN_AHEAD = 4
 HEAD_BYTES = 1 << 20
 """Bytes that are read of a file that is opened ahead."""
 
-GZIP, BZIP2, ZSTD = b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd"
-"""The first bytes of compressed files (RFC 1952; bzip2's manual; RFC 8878)."""
-
-
-class Readable(Protocol):
-    """Anything with bytes to read."""
-
-    def read(self, size: int, /) -> bytes:
-        """Return at most `size` bytes; none at the end."""
-
 
 class Stream:
     """The decompressed bytes of a file; `source` is the file as messages show it."""
 
-    def __init__(self, source: str, content: Readable, file: DataFile, raw: _Joined | None = None) -> None:
+    def __init__(
+        self,
+        source: str,
+        content: Readable,
+        file: DataFile,
+        raw: Joined | None = None,
+        *,
+        is_plain_pipe: bool = False,
+    ) -> None:
         self.source = source
         self.file = file
+        self._is_plain_pipe = is_plain_pipe
         self._content = content
         self._raw = raw
         self._came = 0
@@ -54,7 +56,10 @@ class Stream:
         return max(1.0, self._came / self._raw.given) if self._raw and self._raw.given else 1.0
 
     def read(self, size: int) -> bytes:
-        """Return `size` bytes, fewer only at the end. Raises UserError if the file is damaged or cut off."""
+        """Return `size` bytes, fewer only at the end.
+
+        Raises UserError if the file is damaged or cut off, or compressed in a way that is not read.
+        """
         try:
             data = filled(self._content.read, size)
         except (EOFError, ValueError, pa.ArrowException, OSError) as error:
@@ -63,10 +68,30 @@ class Stream:
             raise UserError(
                 f"{self.source} can't be decompressed: it is damaged or cut off. Write or upload it again."
             ) from error
+        if not self._came:
+            self._check_compression(data)
         self._came += len(data)
         if self._seen is not None:
             self._seen.append(data)
         return data
+
+    def text_ended(self, last: bytes) -> None:
+        """Say that a text may be cut off, if it came through a pipe and its last byte, `last`, ends no line.
+
+        A pipe doesn't tell how long it should be; what is packed or wrapped shows itself where it is cut.
+        """
+        if self._is_plain_pipe and last not in {b"\n", b"\r"}:
+            log(f"{self.source} ended without a line end: its last record may be cut off.")
+
+    def _check_compression(self, head: bytes) -> None:
+        name = foreign(head)
+        if name:
+            raise UserError(
+                f"{self.source} is compressed with {name}, which is not read: compress it with gzip, bzip2 "
+                "or zstd, or not at all."
+            )
+        if is_compressed(head):
+            raise UserError(f"{self.source} is compressed twice: compress it once.")
 
     @contextmanager
     def look(self) -> Iterator[None]:
@@ -76,7 +101,7 @@ class Stream:
             yield
         finally:
             seen = b"".join(self._seen)
-            self._content = _Joined(seen, self._content.read)
+            self._content = Joined(seen, self._content.read)
             self._came -= len(seen)
             self._seen = None
 
@@ -100,19 +125,6 @@ def open_streams(channel: Channel) -> Iterator[Stream]:
                 opening.close()
 
 
-def filled(read: Callable[[int], bytes], size: int) -> bytes:
-    """Return `size` bytes, fewer only at the end, of what may give fewer at a time."""
-    chunk = read(size)
-    if len(chunk) in {0, size}:
-        return chunk
-    parts = [chunk]
-    missing = size - len(chunk)
-    while missing and (chunk := read(missing)):
-        parts.append(chunk)
-        missing -= len(chunk)
-    return b"".join(parts)
-
-
 class _Opening:
     """A file or pipe that is being opened in another thread."""
 
@@ -126,8 +138,10 @@ class _Opening:
         """Yield the file's stream, or that of each file that a pipe has wrapped; close it afterwards."""
         try:
             raw, head = self._begun.result()
-            joined = _Joined(head, raw.read)
-            stream = Stream(self.source, decompressed(joined), self._file, joined)
+            joined = Joined(head, raw.read)
+            content = decompressed(joined)
+            is_plain_pipe = self.channel.mode == "Pipe" and isinstance(content, Joined)
+            stream = Stream(self.source, content, self._file, joined, is_plain_pipe=is_plain_pipe)
             if self.channel.wrapped:
                 for number, payload in enumerate(payloads(stream), 1):
                     yield Stream(f"{self.source}, file {number}", decompressed(payload), self._file)
@@ -149,44 +163,3 @@ class _Opening:
         except BaseException:
             raw.close()
             raise
-
-
-class _Joined(io.RawIOBase):
-    """What was read of a file already, then the rest of it."""
-
-    def __init__(self, head: bytes, read: Callable[[int], bytes]) -> None:
-        self.given = 0
-        self._head = memoryview(head)
-        self._read = read
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1, /) -> bytes:
-        chunk = bytes(self._head[:size])
-        self._head = self._head[len(chunk) :]
-        chunk = chunk or self._read(size)
-        self.given += len(chunk)
-        return chunk
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        chunk = self.read(len(buffer))
-        buffer[: len(chunk)] = chunk
-        return len(chunk)
-
-
-def is_compressed(head: bytes) -> bool:
-    """Return whether a file that begins with `head` is compressed."""
-    return head.startswith((GZIP, BZIP2, ZSTD))
-
-
-def decompressed(raw: Readable) -> Readable:
-    """Return the stream, decompressed if its first bytes are those of gzip, bzip2 or zstd."""
-    head = filled(raw.read, len(ZSTD))
-    joined = _Joined(head, raw.read)
-    if head.startswith(BZIP2):
-        import bz2  # noqa: PLC0415 - hardly ever needed; Arrow's own stumbles over an empty member
-
-        return bz2.BZ2File(joined)
-    codec = "gzip" if head.startswith(GZIP) else "zstd" if head.startswith(ZSTD) else None
-    return joined if codec is None else pa.CompressedInputStream(pa.PythonFile(joined, mode="r"), codec)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import lzma
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import threading
@@ -67,7 +69,31 @@ def zstd(data: bytes) -> bytes:
     return bytes(sink.getvalue())
 
 
-PACKERS: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "bzip2": bz2.compress, "zstd": zstd}
+def zstd_behind_a_skippable_frame(data: bytes) -> bytes:
+    return struct.pack("<II", 0x184D2A53, 5) + b"hello" + zstd(data)
+
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "bzip2": bz2.compress,
+    "zstd": zstd,
+    "zstd, skippable": zstd_behind_a_skippable_frame,
+}
+
+
+def lz4(data: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "lz4") as stream:
+        stream.write(data)
+    return bytes(sink.getvalue())
+
+
+FOREIGN: dict[str, Callable[[bytes], bytes]] = {
+    "xz": lzma.compress,
+    "lz4": lz4,
+    "7-Zip": lambda data: b"7z\xbc\xaf\x27\x1c\0\x04" + data,
+    "compress": lambda data: b"\x1f\x9d\x90" + data,
+}
 
 
 @pytest.fixture(params=WRITERS)
@@ -109,6 +135,32 @@ def test_a_compressed_file_that_is_cut_off_is_refused(csv: Data, packer: str, ke
     )
 
 
+@pytest.mark.parametrize("name", FOREIGN)
+def test_another_compression_is_named_with_those_that_are_read(data: Data, name: str) -> None:
+    packed = FOREIGN[name](WRITERS[data.content_type]())
+    (mistake,) = data.refused({"a": packed})
+    assert mistake == (
+        f"train/a is compressed with {name}, which is not read: compress it with gzip, bzip2 or zstd, or not "
+        "at all."
+    )
+    assert data.refused({"a": gzip.compress(packed)}) == (mistake,)
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_a_file_that_is_compressed_twice_is_refused(data: Data, packer: str) -> None:
+    packed = gzip.compress(PACKERS[packer](WRITERS[data.content_type]()))
+    assert data.refused({"a": packed}) == ("train/a is compressed twice: compress it once.",)
+
+
+def test_a_parquet_file_is_not_compressed_as_a_whole(parquet: Data) -> None:
+    assert parquet.refused({"a": gzip.compress(b"PAR1")}) == (
+        (
+            "train/a is compressed as a whole, which a Parquet file must not be: decompress it, and let what "
+            "writes it compress its columns."
+        ),
+    )
+
+
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(packer=st.sampled_from(list(PACKERS)), place=st.integers(3, 2000), byte=st.integers(0, 255))
 def test_a_damaged_compressed_file_is_read_or_refused(csv: Data, packer: str, place: int, byte: int) -> None:
@@ -127,6 +179,7 @@ class Piped:
     """Feeds the FIFO of a channel from a thread and reads it."""
 
     def __init__(self, folder: Path, content_type: ContentType) -> None:
+        folder.mkdir(exist_ok=True)
         self.fifo = folder / "train_0"
         self.channel = Channel("train", folder / "train", content_type, "Pipe", "FullyReplicated", ())
 
@@ -154,6 +207,22 @@ def test_a_pipe_is_read_as_a_file(data: Data, tmp_path: Path, packer: str | None
     content = WRITERS[data.content_type]()
     sent = PACKERS[packer](content) if packer else content
     assert_frame_equal(Piped(tmp_path, data.content_type).read(sent), data.read({"a": content}))
+
+
+@pytest.mark.parametrize("content_type", ["csv", "libsvm"])
+@pytest.mark.parametrize("size", [30, 1 << 20, (1 << 20) + 30])
+def test_a_pipe_that_ends_within_a_line_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content_type: ContentType, size: int
+) -> None:
+    row = b"1,2\n" if content_type == "csv" else b"1 0:2\n"
+    whole = row * (size // len(row))
+    said = "pipe train_0 ended without a line end: its last record may be cut off."
+    Piped(tmp_path / "whole", content_type).read(whole)
+    Piped(tmp_path / "packed", content_type).read(gzip.compress(whole[:-1]))
+    Piped(tmp_path / "wrapped", content_type).read(framed([whole[:-1]]), wrapped=True)
+    assert said not in capsys.readouterr().out
+    Piped(tmp_path / "cut", content_type).read(whole[:-1])
+    assert capsys.readouterr().out.count(said) == 1
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])

@@ -1,0 +1,110 @@
+"""Compressed files: told by their first bytes, and read as what they hold."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+GZIP, BZIP2, ZSTD = b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd"
+"""The first bytes of files that are read (RFC 1952; bzip2's manual; RFC 8878)."""
+
+SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
+"""How a frame begins that zstd passes over, as some programs write one before the first (RFC 8878)."""
+
+FOREIGN = {
+    b"\xfd7zXZ\0": "xz",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"\x02\x21\x4c\x18": "lz4",
+    b"7z\xbc\xaf\x27\x1c": "7-Zip",
+    b"\x1f\x9d": "compress",
+}
+"""The first bytes of files that are not read."""
+
+SUFFIXES = frozenset({".gz", ".gzip", ".bz2", ".zst", ".zstd"})
+"""What the names of compressed files have behind the extension of what they hold."""
+
+
+class Readable(Protocol):
+    """Anything with bytes to read."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most `size` bytes; none at the end."""
+
+
+class Joined(io.RawIOBase):
+    """What was read of a file already, then the rest of it."""
+
+    def __init__(self, head: bytes, read: Callable[[int], bytes]) -> None:
+        self.given = 0
+        self._head = memoryview(head)
+        self._read = read
+
+    def readable(self) -> bool:
+        """Say so, as Python's own wrappers ask for it."""
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return at most `size` bytes; none at the end."""
+        chunk = bytes(self._head[:size])
+        self._head = self._head[len(chunk) :]
+        chunk = chunk or self._read(size)
+        self.given += len(chunk)
+        return chunk
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """Fill a buffer as far as one read goes, and return how far."""
+        chunk = self.read(len(buffer))
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
+
+
+def filled(read: Callable[[int], bytes], size: int) -> bytes:
+    """Return `size` bytes, fewer only at the end, of what may give fewer at a time."""
+    chunk = read(size)
+    if len(chunk) in {0, size}:
+        return chunk
+    parts = [chunk]
+    missing = size - len(chunk)
+    while missing and (chunk := read(missing)):
+        parts.append(chunk)
+        missing -= len(chunk)
+    return b"".join(parts)
+
+
+def is_compressed(head: bytes) -> bool:
+    """Return whether a file that begins with `head` is compressed as files may be."""
+    return head.startswith((GZIP, BZIP2)) or _is_zstd(head)
+
+
+def foreign(head: bytes) -> str | None:
+    """Return the name of the compression, which is not read, of a file that begins with `head`."""
+    return next((name for magic, name in FOREIGN.items() if head.startswith(magic)), None)
+
+
+def decompressed(raw: Readable) -> Readable:
+    """Return the stream, decompressed if its first bytes are those of gzip, bzip2 or zstd.
+
+    What comes of it raises EOFError, ValueError, OSError without a number or Arrow's own errors where it is
+    damaged or cut off.
+    """
+    head = filled(raw.read, len(ZSTD))
+    joined = Joined(head, raw.read)
+    if not is_compressed(head):
+        return joined
+    if head.startswith(BZIP2):
+        import bz2  # noqa: PLC0415 - hardly ever needed; Arrow's own stumbles over an empty member
+
+        return bz2.BZ2File(joined)
+    import pyarrow as pa  # noqa: PLC0415 - the names of content types need no Arrow
+
+    codec = "zstd" if _is_zstd(head) else "gzip"
+    stream: Readable = pa.CompressedInputStream(pa.PythonFile(joined, mode="r"), codec)
+    return stream
+
+
+def _is_zstd(head: bytes) -> bool:
+    return head.startswith(ZSTD) or SKIPPABLE.match(head) is not None
