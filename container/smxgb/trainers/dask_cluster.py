@@ -90,7 +90,7 @@ def run_worker(link: Link, scheduler: str, index: int, gpus: str | None) -> None
         arguments = (scheduler, name_of(job.hosts.current, index), seat, folder)
         Thread(target=_serve_worker, args=arguments, name="dask", daemon=True).start()
         with as_member():
-            group = join(job, seat.taken(), index)
+            group = join(job, seat.taken(), link, index)
             worker.run(job, worker.place_of(job, index), group, link)
         seat.leave()
         Event().wait()
