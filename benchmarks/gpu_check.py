@@ -2,8 +2,12 @@
 
 Whole jobs: the GPU against the processors on the same rows, and the Dask mode, with one worker (forced, for
 one GPU needs no Dask) and with all GPUs. Parts of a job: the matrix from batches in the host's memory and
-from batches on the GPU, loading to the GPU, GPU memory a row against the plan, external memory. With
-`--device cpu` the same steps run without a GPU, as far as they can.
+from batches on the GPU, loading to the GPU, GPU memory a row against the plan, external memory. Without a
+GPU, or with `--device cpu`, the same steps run on the processors, as far as they can.
+
+A GPU needs an XGBoost with CUDA, and CuPy. The gpu image has both:
+
+docker run --rm --gpus all --volume "$PWD/benchmarks:/benchmarks:ro" smxgb:gpu python /benchmarks/gpu_check.py
 
 It takes any XGBoost 3.4 that is installed, and prints which: `pip install xgboost cupy-cuda13x` will do where
 the image's CUDA 12 build can't be had.
@@ -21,6 +25,7 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -287,6 +292,15 @@ def installed() -> dict[str, object]:
     }
 
 
+def without_gpu(found: dict[str, object]) -> str | None:
+    """Return what a GPU lacks here, by what is installed; None if it can be used."""
+    if not found["gpus"]:
+        return "nvidia-smi lists none"
+    if not found["cuda"]:
+        return f"{found['wheel']} was built without CUDA"
+    return None if find_spec("cupy") else "CuPy is not installed"
+
+
 def _is_installed(name: str) -> bool:
     try:
         metadata.version(name)
@@ -299,7 +313,7 @@ def measure(name: str, base: Path, device: str) -> dict[str, object]:
     """Run a step in a process of its own, so that none holds GPU memory that the next one measures."""
     step = STEPS[name]
     if step.needs_gpu and device == "cpu":
-        return {"skipped": "there is no GPU"}
+        return {"skipped": "no GPU"}
     try:
         done = subprocess.run(
             [sys.executable, str(HERE), "--step", name, "--folder", str(base), "--device", device],
@@ -328,18 +342,26 @@ def main() -> int:
         print(json.dumps(result))
         return 0
     begin = time.perf_counter()
-    report: dict[str, Any] = {"installed": installed(), "device": options.device, "rows": options.rows}
-    print(json.dumps(report["installed"]), flush=True)
+    found = installed()
+    print(json.dumps(found), flush=True)
+    device = options.device or "cuda"
+    if device == "cuda" and (lacking := without_gpu(found)):
+        if options.device:
+            sys.exit(f"no GPU: {lacking}.")
+        device = "cpu"
+        print(f"no GPU: {lacking}. What does not need one runs on the processors.", flush=True)
+    report: dict[str, Any] = {"installed": found, "device": device, "rows": options.rows}
     with TemporaryDirectory(dir=options.folder) as folder:
         base = Path(folder) / "ml"
         write_job(base, options.rows, options.columns, options.rounds)
         report["steps"] = {}
         for name, step in STEPS.items():
-            result = measure(name, base, options.device)
+            result = measure(name, base, device)
             report["steps"][name] = result
             print(f"{step.title:40} {json.dumps(result)}", flush=True)
     report["seconds"] = round(time.perf_counter() - begin, 1)
     print(f"{report['seconds']} s together")
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(report, indent=2) + "\n")
     return int(any("failed" in result for result in report["steps"].values()))
 
@@ -357,14 +379,14 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--device", choices=("cuda", "cpu"), help="absent: cuda if it can be used")
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--columns", type=int, default=28)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument(
         "--folder", type=Path, help="where the table is written; absent: the temporary folder"
     )
-    parser.add_argument("--out", type=Path, default=Path("gpu_check.json"))
+    parser.add_argument("--out", type=Path, default=Path("build/gpu_check.json"), help="the JSON")
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
     parser.add_argument("--supervise", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)

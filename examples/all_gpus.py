@@ -3,14 +3,11 @@
 Needs the SageMaker Python SDK 2 (pip install "sagemaker<3") and the image's gpu variant. Data:
 
 scripts/make_dataset s3://BUCKET/PREFIX/train --format parquet --files 64 --megabytes 100
-scripts/make_dataset s3://BUCKET/PREFIX/validation --format parquet --files 8 --megabytes 100
+scripts/make_dataset s3://BUCKET/PREFIX/validation --format parquet --files 8 --megabytes 100 --first-part 64
 python examples/all_gpus.py --image URI --role ARN --data s3://BUCKET/PREFIX --output s3://BUCKET/models
 """
 
 import argparse
-
-from sagemaker.estimator import Estimator
-from sagemaker.inputs import TrainingInput
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--image", required=True, help="the gpu variant, as scripts/push printed it")
@@ -22,6 +19,9 @@ parser.add_argument("--instance-type", default="ml.g4dn.12xlarge")
 parser.add_argument("--rounds", type=int, default=500)
 parser.add_argument("--rehearse", action="store_true", help="on instances without GPUs, with CPU workers")
 options = parser.parse_args()
+
+from sagemaker.estimator import Estimator
+from sagemaker.inputs import TrainingInput
 
 hyperparameters = {
     "objective": "reg:squarederror",

@@ -1,17 +1,16 @@
 """Train on one CPU instance of SageMaker, with the SageMaker Python SDK 3 (pip install sagemaker-train).
 
+Below the prefix are train/ and validation/ with CSV files whose first column is the label, 0 or 1:
+
+scripts/make_dataset s3://BUCKET/PREFIX/train --files 10 --megabytes 100
+scripts/make_dataset s3://BUCKET/PREFIX/validation --files 2 --megabytes 100 --first-part 10
 python examples/model_trainer.py --image URI --role ARN --data s3://BUCKET/PREFIX --output s3://BUCKET/models
 
-Below the prefix are train/ and validation/ with CSV files whose first column is the label, 0 or 1. Without an
-AWS account, on this machine: --local FOLDER, with --data a folder and no --role and --output.
+Without an AWS account, on this machine: --local FOLDER, with --data a folder and no --role and --output.
 """
 
 import argparse
-
-from sagemaker.core.shapes import OutputDataConfig, StoppingCondition
-from sagemaker.train import ModelTrainer
-from sagemaker.train.configs import Compute, InputData
-from sagemaker.train.model_trainer import Mode
+from pathlib import Path
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--image", required=True, help="as scripts/push printed it")
@@ -19,14 +18,26 @@ parser.add_argument("--role", default="arn:aws:iam::111111111111:role/none-is-ne
 parser.add_argument("--data", required=True)
 parser.add_argument("--output")
 parser.add_argument("--instance-type", default="ml.m5.4xlarge")
-parser.add_argument("--local", metavar="FOLDER", help="an empty folder for the job, which Docker runs here")
+parser.add_argument(
+    "--local",
+    type=Path,
+    metavar="FOLDER",
+    help="an empty folder for the job, which docker-compose runs here with the `docker` of the PATH",
+)
 options = parser.parse_args()
 
+from sagemaker.core.shapes import OutputDataConfig, StoppingCondition
+from sagemaker.train import ModelTrainer
+from sagemaker.train.configs import Compute, InputData
+from sagemaker.train.model_trainer import Mode
+
+data = options.data
 if options.local:
+    data = Path(data).resolve()  # Docker takes whole paths only
     where = {
         "training_mode": Mode.LOCAL_CONTAINER,
         "compute": Compute(instance_type="local_cpu", instance_count=1),
-        "local_container_root": options.local,
+        "local_container_root": str(options.local.resolve()),
     }
 else:
     where = {
@@ -51,7 +62,7 @@ trainer = ModelTrainer(
 )
 trainer.train(
     input_data_config=[
-        InputData(channel_name=channel, data_source=f"{options.data}/{channel}", content_type="text/csv")
+        InputData(channel_name=channel, data_source=f"{data}/{channel}", content_type="text/csv")
         for channel in ("train", "validation")
     ],
     wait=True,

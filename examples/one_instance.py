@@ -1,14 +1,13 @@
 """Train on one CPU instance of SageMaker, with the SageMaker Python SDK 2 (pip install "sagemaker<3").
 
-python examples/one_instance.py --image URI --role ARN --data s3://BUCKET/PREFIX --output s3://BUCKET/models
+Below the prefix are train/ and validation/ with CSV files whose first column is the label, 0 or 1:
 
-Below the prefix are train/ and validation/ with CSV files whose first column is the label, 0 or 1.
+scripts/make_dataset s3://BUCKET/PREFIX/train --files 10 --megabytes 100
+scripts/make_dataset s3://BUCKET/PREFIX/validation --files 2 --megabytes 100 --first-part 10
+python examples/one_instance.py --image URI --role ARN --data s3://BUCKET/PREFIX --output s3://BUCKET/models
 """
 
 import argparse
-
-from sagemaker.estimator import Estimator
-from sagemaker.inputs import TrainingInput
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--image", required=True, help="as scripts/push printed it")
@@ -17,6 +16,9 @@ parser.add_argument("--data", required=True)
 parser.add_argument("--output", required=True)
 parser.add_argument("--instance-type", default="ml.m5.4xlarge")
 options = parser.parse_args()
+
+from sagemaker.estimator import Estimator
+from sagemaker.inputs import TrainingInput
 
 estimator = Estimator(
     image_uri=options.image,
@@ -33,7 +35,7 @@ estimator = Estimator(
         "eta": 0.2,
         "max_depth": 6,
     },
-    metric_definitions=[{"Name": "validation:auc", "Regex": r"validation-auc:([\d.]+)"}],
+    metric_definitions=[{"Name": "validation:auc", "Regex": r".*\[[0-9]+\].*validation-auc:(-?[0-9.]+)"}],
 )
 estimator.fit(
     {

@@ -8,9 +8,6 @@ python examples/several_hosts.py --image URI --role ARN --data s3://BUCKET/PREFI
 
 import argparse
 
-from sagemaker.estimator import Estimator
-from sagemaker.inputs import TrainingInput
-
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--image", required=True, help="as scripts/push printed it")
 parser.add_argument("--role", required=True, help="a role that SageMaker may take on")
@@ -20,6 +17,9 @@ parser.add_argument("--instances", type=int, default=25)
 parser.add_argument("--instance-type", default="ml.m5.24xlarge")
 parser.add_argument("--rounds", type=int, default=100)
 options = parser.parse_args()
+
+from sagemaker.estimator import Estimator
+from sagemaker.inputs import TrainingInput
 
 estimator = Estimator(
     image_uri=options.image,

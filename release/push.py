@@ -1,4 +1,4 @@
-"""Push a built image to Amazon ECR: the work behind scripts/push.
+"""Push a built image to Amazon ECR, or to another registry, and print its URI and digest.
 
 A version is pushed once: its tags are `<version>-<variant>-<commit>` and `<version>-<variant>`. The second
 comes last, so that it stands for a push that is complete.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import hashlib
 import json
 import os
 import re
@@ -15,27 +16,16 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import boto3
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    EndpointConnectionError,
-    NoCredentialsError,
-    PartialCredentialsError,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from aws import AwsError, explained
+from botocore.exceptions import BotoCoreError
 
 DOCKER = os.environ.get("DOCKER", "docker")
 ECR_HOST = re.compile(r"\d{12}\.dkr\.ecr(?:-fips)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
-FORBIDDEN, NOT_FOUND = 403, 404
-DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
-EXPIRED = {"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "UnrecognizedClientException"}
+NOT_FOUND = 404
 MANIFESTS = (
     "application/vnd.docker.distribution.manifest.v2+json",
     "application/vnd.oci.image.manifest.v1+json",
@@ -67,12 +57,32 @@ class Image:
 
 
 @dataclass(frozen=True)
-class Registry:
-    """A registry's host, with what it takes to log in."""
+class Login:
+    """What it takes to log in to ECR."""
 
-    host: str
     user: str
     password: str
+
+
+@dataclass(frozen=True)
+class Registry:
+    """A registry's host. Without `login`, which is ECR's, Docker logs in as its user has set it up."""
+
+    host: str
+    login: Login | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is on this machine, where Docker takes registries without TLS too."""
+        return self.host.partition(":")[0] in {"localhost", "127.0.0.1"}
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a registry has under a tag: the digests of its manifest and of the image's configuration."""
+
+    manifest: str
+    config: str
 
 
 def built_image(name: str) -> Image:
@@ -122,8 +132,8 @@ def aws_session() -> boto3.Session:
     return session
 
 
-def open_registry(session: boto3.Session, repository: str, host: str | None) -> Registry:
-    """Return the registry to push to, with the repository in it; `host` stands in for the account's own.
+def open_ecr(session: boto3.Session, repository: str, host: str | None) -> Registry:
+    """Return the ECR to push to, with the repository in it: the account's own, or that of `host`.
 
     Raises:
         PushError: If AWS refuses, or cannot be asked.
@@ -134,23 +144,23 @@ def open_registry(session: boto3.Session, repository: str, host: str | None) -> 
             f"the registry {host} is in {match[1]} and the AWS configuration says {region}: set "
             f"AWS_DEFAULT_REGION={match[1]}, or push to another registry."
         )
-    with _explained("sts:GetCallerIdentity", region):
+    with explained("sts:GetCallerIdentity", region):
         account = session.client("sts").get_caller_identity()["Account"]
     ecr = session.client("ecr")
-    with _explained("ecr:DescribeRepositories", region):
+    with explained("ecr:DescribeRepositories", region):
         made = not _exists(ecr, repository)
     if made:
-        with _explained("ecr:CreateRepository", region):
+        with explained("ecr:CreateRepository", region):
             ecr.create_repository(
                 repositoryName=repository,
                 imageTagMutability="IMMUTABLE",
                 imageScanningConfiguration={"scanOnPush": True},
             )
         print(f"Created the repository {repository} in account {account}, {region}.")
-    with _explained("ecr:GetAuthorizationToken", region):
+    with explained("ecr:GetAuthorizationToken", region):
         (entry,) = ecr.get_authorization_token()["authorizationData"]
     user, _, password = base64.b64decode(entry["authorizationToken"]).decode().partition(":")
-    return Registry(host or entry["proxyEndpoint"].removeprefix("https://"), user, password)
+    return Registry(host or entry["proxyEndpoint"].removeprefix("https://"), Login(user, password))
 
 
 def _exists(ecr: Any, repository: str) -> bool:
@@ -161,23 +171,25 @@ def _exists(ecr: Any, repository: str) -> bool:
     return True
 
 
-def has_tag(registry: Registry, repository: str, tag: str) -> bool:
-    """Return whether the registry holds the tag, by the distribution specification's manifest request.
+def held(registry: Registry, repository: str, tag: str) -> Held | None:
+    """Return what the registry has under the tag, None if it has nothing.
 
     Raises:
-        PushError: If the registry does not answer, or not with yes or no.
+        PushError: If the registry does not say.
     """
-    scheme = "http" if registry.host.partition(":")[0] in {"localhost", "127.0.0.1"} else "https"
+    if registry.login is None:
+        return _held_as_docker_says(registry, f"{registry.host}/{repository}:{tag}")
+    scheme = "http" if registry.is_local else "https"
     url = f"{scheme}://{registry.host}/v2/{repository}/manifests/{tag}"
-    secret = base64.b64encode(f"{registry.user}:{registry.password}".encode()).decode()
+    secret = base64.b64encode(f"{registry.login.user}:{registry.login.password}".encode()).decode()
     headers = {"Authorization": f"Basic {secret}", "Accept": ", ".join(MANIFESTS)}
-    request = urllib.request.Request(url, headers=headers, method="HEAD")  # noqa: S310 - http(s) as made above
+    request = urllib.request.Request(url, headers=headers)  # noqa: S310 - http(s) as made above
     try:
-        with urllib.request.urlopen(request, timeout=60):  # noqa: S310 - as above
-            return True
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - as above
+            manifest = answer.read()
     except urllib.error.HTTPError as error:
         if error.code == NOT_FOUND:
-            return False
+            return None
         raise PushError(
             f"the registry {registry.host} answers {error.code} {error.reason} when asked for "
             f"{repository}:{tag}: the permission ecr:BatchGetImage may be missing."
@@ -187,6 +199,26 @@ def has_tag(registry: Registry, repository: str, tag: str) -> bool:
             f"the registry {registry.host} cannot be reached ({error}): check --registry, the region and "
             "the network."
         ) from None
+    digest = f"sha256:{hashlib.sha256(manifest).hexdigest()}"
+    return Held(digest, json.loads(manifest)["config"]["digest"])
+
+
+def _held_as_docker_says(registry: Registry, name: str) -> Held | None:
+    insecure = ["--insecure"] if registry.is_local else []
+    found = _docker("manifest", "inspect", "--verbose", *insecure, name)
+    if found.returncode:
+        # Docker's exit code is the same whatever the reason.
+        if any(text in found.stderr for text in ("no such manifest", "manifest unknown", "not found")):
+            return None
+        raise PushError(
+            f"Docker could not ask the registry {registry.host} for {name}: {found.stderr.strip()}. Check "
+            f"--registry, and whether `{DOCKER} login {registry.host}` is needed."
+        )
+    answer = json.loads(found.stdout)
+    if isinstance(answer, list):  # a list of images, which is none of ours
+        return Held("", "")
+    manifest = answer.get("SchemaV2Manifest") or answer["OCIManifest"]
+    return Held(answer["Descriptor"]["digest"], manifest["config"]["digest"])
 
 
 def push(image: Image, registry: Registry, repository: str) -> str:
@@ -196,52 +228,49 @@ def push(image: Image, registry: Registry, repository: str) -> str:
         PushError: If the version is there already, or Docker fails.
     """
     place = f"{registry.host}/{repository}"
-    if has_tag(registry, repository, image.tag):
+    if registry.login:
+        _log_in(registry.host, registry.login)
+    if there := held(registry, repository, image.tag):
+        print(_shown(place, image.tag, there.manifest))
         raise PushError(
-            f"{place}:{image.tag} is there already, and a version never changes: raise __version__ in "
-            "container/smxgb/__init__.py, commit, build, and push."
+            f"{place}:{image.tag} is there already, and a version never changes: {_cure(image, there)}"
         )
-    login = _docker(
-        "login", "--username", registry.user, "--password-stdin", registry.host, stdin=registry.password
-    )
-    if login.returncode:
-        raise PushError(f"Docker could not log in to {registry.host}: {login.stderr.strip()}")
     for tag in (image.exact_tag, image.tag):
-        if tag == image.exact_tag and has_tag(registry, repository, tag):
+        if tag == image.exact_tag and held(registry, repository, tag):
             continue  # an earlier push ended between the two tags
         _docker("tag", image.name, f"{place}:{tag}")
         print(f"Pushing {place}:{tag} ...", flush=True)
         if subprocess.run([DOCKER, "push", f"{place}:{tag}"], check=False).returncode:
-            raise PushError(
-                f"Docker could not push {place}:{tag}; its own message stands above. Pushing needs the "
-                "permissions that README.md lists."
+            needed = (
+                "Pushing needs the permissions that README.md lists."
+                if registry.login
+                else f"Is the registry there, and is `{DOCKER} login {registry.host}` needed?"
             )
+            raise PushError(f"Docker could not push {place}:{tag}; its own message stands above. {needed}")
     digests = _docker("image", "inspect", "--format", '{{join .RepoDigests "\\n"}}', f"{place}:{image.tag}")
     (digest,) = (line.split("@")[1] for line in digests.stdout.split() if line.startswith(f"{place}@"))
     return digest
 
 
-@contextmanager
-def _explained(action: str, region: str | None) -> Iterator[None]:
-    """Turn what AWS's client raises into a sentence; `action` is the permission that the call needs."""
-    try:
-        yield
-    except (NoCredentialsError, PartialCredentialsError):
-        raise PushError(
-            "there are no AWS credentials: run `aws configure` or `aws sso login`, or set AWS_PROFILE, or "
-            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
-        ) from None
-    except EndpointConnectionError as error:
-        raise PushError(f"AWS cannot be reached ({error}): is {region} the right region?") from None
-    except ClientError as error:
-        code, text = error.response["Error"]["Code"], error.response["Error"]["Message"]
-        if code in EXPIRED:
-            raise PushError(f"AWS does not take the credentials ({text}): renew them.") from None
-        if code in DENIED or error.response["ResponseMetadata"]["HTTPStatusCode"] == FORBIDDEN:
-            raise PushError(f"the permission {action} is missing: {text}") from None
-        raise PushError(f"{action} failed: {text} ({code}).") from None
-    except BotoCoreError as error:
-        raise PushError(f"{action} failed: {error}") from None
+def _cure(image: Image, there: Held) -> str:
+    identifier = _docker("image", "inspect", "--format", "{{.Id}}", image.name).stdout.strip()
+    # Docker names an image by its configuration or, where containerd keeps it, by its manifest.
+    if identifier in {there.config, there.manifest}:
+        return "it is this very image, so use the URI above."
+    return (
+        "it is another image than this one. Raise __version__ in container/smxgb/__init__.py, commit, build, "
+        "and push."
+    )
+
+
+def _log_in(host: str, login: Login) -> None:
+    done = _docker("login", "--username", login.user, "--password-stdin", host, stdin=login.password)
+    if done.returncode:
+        raise PushError(f"Docker could not log in to {host}: {done.stderr.strip()}")
+
+
+def _shown(place: str, tag: str, digest: str) -> str:
+    return f"Image:  {place}:{tag}\nDigest: {digest}\nImage URI for jobs: {place}@{digest}"
 
 
 def _docker(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -253,21 +282,31 @@ def _docker(*arguments: str, stdin: str | None = None) -> subprocess.CompletedPr
 
 def main() -> None:
     """Push the image that the arguments name, and print where it is."""
-    parser = argparse.ArgumentParser(prog="scripts/push", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="scripts/push", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("image", nargs="?", default="smxgb:cpu", help="a built image (default smxgb:cpu)")
-    parser.add_argument("--repository", default="smxgb", help="made if it is not there (default smxgb)")
     parser.add_argument(
-        "--registry", metavar="HOST", help="instead of the account's own, which the AWS configuration gives"
+        "--repository", default="smxgb", help="default smxgb; in ECR it is made if it is not there"
+    )
+    parser.add_argument(
+        "--registry",
+        metavar="HOST",
+        help="instead of your account's ECR: that of another account, or any other registry, as "
+        "localhost:5000, for which Docker's own login counts and AWS is not asked",
     )
     arguments = parser.parse_args()
+    host: str | None = arguments.registry
     try:
         image = built_image(arguments.image)
-        registry = open_registry(aws_session(), arguments.repository, arguments.registry)
+        if host and not ECR_HOST.fullmatch(host):
+            registry = Registry(host)
+        else:
+            registry = open_ecr(aws_session(), arguments.repository, host)
         digest = push(image, registry, arguments.repository)
-    except PushError as error:
+    except (PushError, AwsError) as error:
         sys.exit(f"scripts/push: {error}")
-    place = f"{registry.host}/{arguments.repository}"
-    print(f"Image:  {place}:{image.tag}\nDigest: {digest}\nImage URI for jobs: {place}@{digest}")
+    print(_shown(f"{registry.host}/{arguments.repository}", image.tag, digest))
 
 
 if __name__ == "__main__":

@@ -215,7 +215,7 @@ def _layout(value: Mapping[str, Any]) -> Layout:
 
 def _plain(summary: Summary) -> dict[str, Any]:
     categories = {name: sorted(words) for name, words in summary.categories.items()}
-    return {**asdict(summary), "categories": categories}
+    return {**asdict(summary), "categories": categories, "roles": sorted(summary.roles)}
 
 
 def _summary(value: Mapping[str, Any]) -> Summary:
@@ -225,4 +225,5 @@ def _summary(value: Mapping[str, Any]) -> Summary:
         label = Labels(**{**label, "different": None if different is None else tuple(different)})
     extent = value["extent"] and Extent(**value["extent"])
     categories = {name: frozenset(words) for name, words in value["categories"].items()}
-    return Summary(**{**value, "label": label, "extent": extent, "categories": categories})
+    roles = frozenset(value["roles"])
+    return Summary(**{**value, "label": label, "extent": extent, "categories": categories, "roles": roles})

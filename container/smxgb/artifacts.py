@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from smxgb.batch import Schema
+    from smxgb.batch import FloatArray, Schema
     from smxgb.environment import Paths
 
 MODEL_NAME = "xgboost-model"
@@ -87,16 +87,23 @@ def stage_model(booster: xgb.Booster, schema: Schema, folder: Path) -> Path:
 
 
 def predict_alike(one: xgb.Booster, other: xgb.Booster) -> bool:
-    """Return whether two models give the same margins for some rows: values of all sizes, some missing."""
-    features = one.num_features()
+    """Return whether two models give the same margins for some rows."""
+    return are_alike(probe(one), probe(other))
+
+
+def probe(booster: xgb.Booster) -> FloatArray:
+    """Return a model's margins for some rows, the same ones each time: values of all sizes, some missing."""
+    features = booster.num_features()
     generator = np.random.default_rng(0)
     shape = (max(1, min(PROBES, PROBED_VALUES // max(1, features))), features)
     rows = generator.normal(size=shape) * 10 ** generator.uniform(-3, 6, shape)
     rows[generator.random(shape) < 0.1] = np.nan  # noqa: PLR2004 - a tenth
     matrix = xgb.DMatrix(rows.astype(np.float32))
-    expected, found = (
-        model.predict(matrix, output_margin=True, validate_features=False) for model in (one, other)
-    )
+    return booster.predict(matrix, output_margin=True, validate_features=False)
+
+
+def are_alike(found: FloatArray, expected: FloatArray) -> bool:
+    """Return whether margins differ by no more than the rounding of different processors."""
     largest = float(np.max(np.abs(expected), initial=1.0, where=np.isfinite(expected)))
     return np.allclose(found, expected, rtol=1e-4, atol=1e-5 * largest, equal_nan=True)
 

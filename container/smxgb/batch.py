@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import pyarrow as pa
 
@@ -27,6 +27,7 @@ CELL_BYTES = 4
 
 type Role = Literal["label", "weight", "group", "lower", "upper"]
 """What a column that is not a feature is for."""
+ROLES: tuple[Role, ...] = get_args(Role.__value__)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from smxgb.errors import Mistakes, UserError
 from smxgb.hyperparameters import resolve_constraints
 from smxgb.labels import BINARY, GAINED, PROBABILITY, WHOLE_GRADE
-from smxgb.log import log
 from smxgb.metrics import CURVES
 from smxgb.objectives import OBJECTIVES, kind_of
 from smxgb.plan import make_plan
@@ -44,18 +43,20 @@ class Examined:
     """What the settings mean for the rows.
 
     `classes` is their number for a multi-class objective, None for any other; `counted` says that the labels
-    told it. `constraints` are those on features, as XGBoost's parameters.
+    told it. `constraints` are those on features, as XGBoost's parameters. `notes` are lines for the log about
+    labels that can be trained on, and yet may not be what was meant.
     """
 
     classes: int | None
     counted: bool
     constraints: Mapping[str, object]
     plan: Plan
+    notes: Sequence[str] = ()
 
     def describe(self) -> list[str]:
         """Return the lines of the log that say what was found."""
         classes = f"Classes: {self.classes}, counted from the labels, the largest of which is one less."
-        return [*([classes] if self.counted else []), self.plan.describe()]
+        return [*([classes] if self.counted else []), *self.notes, self.plan.describe()]
 
 
 def examine(
@@ -64,7 +65,7 @@ def examine(
     labels: Mapping[str, Labels],
     shapes: Mapping[str, Shape],
     *,
-    rows: int,
+    rows: int | None,
     reading: int,
     available: int,
     gpu_available: int | None = None,
@@ -74,10 +75,10 @@ def examine(
 
     Args:
         parameters: The settings.
-        schema: The features.
+        schema: The features; no names if how many there are is not known yet.
         labels: The labels of each channel that has rows.
         shapes: The size of each channel's matrix.
-        rows: The rows to train on.
+        rows: The rows to train on, None if only some of them were read.
         reading: The bytes that reading them holds.
         available: The bytes of memory that matrices and training may take.
         gpu_available: The same on the GPU, None for training on the processors.
@@ -88,12 +89,15 @@ def examine(
     """
     mistakes = Mistakes()
     classes = parameters.settings.num_class
+    constraints: Mapping[str, object] = {}
+    notes: list[str] = []
     with mistakes.collect():
-        constraints = resolve_constraints(parameters.settings, schema.names)
+        if schema.names:
+            constraints = resolve_constraints(parameters.settings, schema.names)
     with mistakes.collect():
         classes = check_labels(parameters, labels, rows, schema.layout)
         if whole is not None:
-            check_all_rows(parameters, whole, classes)
+            notes = check_all_rows(parameters, whole, classes)
     # The labels are those of all hosts, the memory is this one's.
     origin: Origin = "everywhere" if any(mistakes) else "here"
     with mistakes.collect():
@@ -103,16 +107,17 @@ def examine(
         plan.check()
     mistakes.raise_any(origin)
     counted = classes is not None and parameters.settings.num_class is None
-    return Examined(classes, counted, constraints, plan)
+    return Examined(classes, counted, constraints, plan, notes)
 
 
 def check_labels(
-    parameters: Parsed, channels: Mapping[str, Labels], rows: int, layout: Layout | None = None
+    parameters: Parsed, channels: Mapping[str, Labels], rows: int | None, layout: Layout | None = None
 ) -> int | None:
     """Return the number of classes of a multi-class objective, None for any other.
 
-    `channels` has the labels of each channel that has rows; training has `rows`. `num_class` is one more than
-    the largest label if the job does not set it. `layout` is that of train's files, if they have columns.
+    `channels` has the labels of each channel that has rows; training has `rows`, None if these are the labels
+    of some rows only. `num_class` is one more than the largest label if the job does not set it, and None as
+    long as no label was read. `layout` is that of train's files, if they have columns.
 
     Raises:
         UserError: If a channel has labels that the objective or a metric does not take.
@@ -120,9 +125,12 @@ def check_labels(
     _check_domains(parameters, channels, layout)
     if kind_of(parameters.settings.objective) != "multi-class":
         return None
+    if not channels:
+        return parameters.settings.num_class
     classes = _classes(parameters.settings, channels, rows)
     scores = len(parameters.settings.base_score or ())
-    if scores > 1 and scores != classes:
+    is_known = rows is not None or parameters.settings.num_class is not None
+    if scores > 1 and scores != classes and is_known:
         raise UserError(
             f"base_score has {scores} numbers, and there are {classes} classes: give one number, or one for "
             "each class."
@@ -147,8 +155,10 @@ def _check_domains(parameters: Parsed, channels: Mapping[str, Labels], layout: L
     mistakes.raise_any()
 
 
-def check_all_rows(parameters: Parsed, channels: Mapping[str, Summary], classes: int | None) -> None:
+def check_all_rows(parameters: Parsed, channels: Mapping[str, Summary], classes: int | None) -> list[str]:
     """Hold the rows of all batches to what only they together tell; `classes` is `check_labels`' result.
+
+    Return lines for the log about labels that are no mistake.
 
     Raises:
         UserError: If a channel's rows weigh nothing, train has no label above 0 where one is needed, or the
@@ -169,13 +179,17 @@ def check_all_rows(parameters: Parsed, channels: Mapping[str, Summary], classes:
             f"channel train has no label above 0 (they are {_shown(label)}), and "
             f"objective={settings.objective} needs {needed}."
         )
+    notes = []
+    if label and label.lowest == label.highest:
+        notes.append(f"Every row of train has the label {label.lowest:g}: there is nothing to learn.")
     if classes is not None and not settings.num_class:
-        _check_gaps(classes, [kept.label for kept in channels.values() if kept.label], mistakes)
+        notes += _check_gaps(classes, [kept.label for kept in channels.values() if kept.label], mistakes)
     mistakes.raise_any()
+    return notes
 
 
-def _check_gaps(classes: int, labels: list[Labels], mistakes: Mistakes) -> None:
-    """Log the classes without rows; note a mistake if the labels are hardly numbers of classes."""
+def _check_gaps(classes: int, labels: list[Labels], mistakes: Mistakes) -> Iterator[str]:
+    """Yield what to say of classes without rows; note a mistake if the labels hardly number classes."""
     lists = [found.different for found in labels if found.different is not None]
     if len(lists) < len(labels):
         return
@@ -187,7 +201,7 @@ def _check_gaps(classes: int, labels: list[Labels], mistakes: Mistakes) -> None:
             "more than the largest: number the classes 0, 1, 2 and so on, or set num_class."
         )
     elif unused:
-        log(f"No row has the label {_listed(unused)}, which are classes of the model all the same.")
+        yield f"No row has the label {_listed(unused)}, which are classes of the model all the same."
 
 
 def _which_column(settings: Hyperparameters, layout: Layout | None) -> str:
@@ -244,7 +258,7 @@ def _domains(parameters: Parsed) -> Iterator[tuple[str, str, Domain]]:
             yield f"metric {metric.name}", "set eval_metric to others", domain
 
 
-def _classes(settings: Hyperparameters, channels: Mapping[str, Labels], rows: int) -> int:
+def _classes(settings: Hyperparameters, channels: Mapping[str, Labels], rows: int | None) -> int:
     highest = {channel: int(labels.highest) for channel, labels in channels.items()}
     classes = settings.num_class or max(2, 1 + max(highest.values()))
     mistakes = Mistakes()
@@ -254,7 +268,7 @@ def _classes(settings: Hyperparameters, channels: Mapping[str, Labels], rows: in
                 f"channel {channel} has the label {label}, but num_class={classes} allows 0 to "
                 f"{classes - 1}: set num_class={label + 1}, or leave it out to have the classes counted."
             )
-        elif label >= max(rows, 2) and not settings.num_class:
+        elif rows is not None and label >= max(rows, 2) and not settings.num_class:
             mistakes.add(
                 f"channel {channel} has the label {label}, which makes {classes:,} classes of {rows:,} rows: "
                 "number the classes 0, 1, 2 and so on."

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 SHOWN = 5
 """Unseen categories that a line of the log names."""
 
+MOST = 1 << 24
+"""Features of sparse rows: a slip of the pen must not take all memory. Each costs `plan.SPARSE_FEATURE`."""
+
 type Indexing = Literal["auto", "0", "1"]
 
 
@@ -49,13 +52,28 @@ def settle(
     Raises:
         UserError: If a channel has more features than `train` can have, or indices below the first.
     """
-    schema = replace(schema, categories=_settled_categories(summaries))
+    count, first = counted(summaries, content_types, indexing)
+    is_dense = any(summary.columns is not None for summary in summaries.values())
+    if not count or not (is_dense or any(summary.present for summary in summaries.values())):
+        raise UserError("channel train: no row has a value, so there is no feature to train on.")
+    names = schema.names or Schema.unnamed(count).names
+    return replace(schema, names=names, first_index=first, categories=_settled_categories(summaries))
+
+
+def counted(
+    summaries: Mapping[str, Summary], content_types: Mapping[str, ContentType], indexing: Indexing
+) -> tuple[int, int | None]:
+    """Return how many features the rows of all channels have, and what libsvm files call the first one.
+
+    The arguments are those of `settle`. The second is None if there are no such files. Raises UserError as
+    `settle` does.
+    """
     sparse = {name: summary.extent for name, summary in summaries.items() if summary.extent}
     libsvm = {name: extent for name, extent in sparse.items() if content_types[name] == "libsvm"}
     first = _first_index(libsvm, indexing)
-    widths = {name: _width(extent, first if name in libsvm else 0) for name, extent in sparse.items()}
+    widths = {name: _width(name, extent, first if name in libsvm else 0) for name, extent in sparse.items()}
     dense = {name: summary.columns for name, summary in summaries.items() if summary.columns is not None}
-    count = max([*widths.values(), *dense.values()], default=len(schema.names))
+    count = max([*widths.values(), *dense.values()], default=0)
     for name, columns in dense.items():
         if columns < count:
             other = next(name for name, found in {**dense, **widths}.items() if found == count)
@@ -63,14 +81,14 @@ def settle(
                 f"channel {name} has {columns} features, channel {other} has {count}: all channels need the "
                 "same."
             )
-    if not count:
-        raise UserError("channel train: no row has a value, so there is no feature to train on.")
-    names = schema.names or Schema.unnamed(count).names
-    return replace(schema, names=names, first_index=first if libsvm else None)
+    return count, first if libsvm else None
 
 
 def _settled_categories(summaries: Mapping[str, Summary]) -> dict[str, tuple[str, ...]]:
-    """Return the categories that occur in `train`, in the order of their codes."""
+    """Return the categories that occur in `train`, in the order of their codes.
+
+    A feature without any is none of categories: XGBoost takes no empty list.
+    """
     found = summaries["train"].categories
     for name, summary in summaries.items():
         if summary.rows and summary.categories.keys() != found.keys():
@@ -78,7 +96,7 @@ def _settled_categories(summaries: Mapping[str, Summary]) -> dict[str, tuple[str
                 f"channel {name} has categories in {_listed(summary.categories)}, channel train in "
                 f"{_listed(found)}: both need the same columns of categories, in CSV or Parquet."
             )
-    return {name: ordered(words) for name, words in found.items()}
+    return {name: ordered(words) for name, words in found.items() if words}
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -88,14 +106,16 @@ def _listed(names: Iterable[str]) -> str:
 def fitted(name: str, stored: Stored, schema: Schema, content_type: ContentType) -> Stored:
     """Return a channel whose batches have the features of the settled schema.
 
-    A category that `train` does not have counts as missing, which is logged.
+    A category that `train` does not have counts as missing, which is logged. Where `train` has none at all,
+    the feature is a missing number in every row.
     """
-    if stored.summary.extent is None and not schema.categories:
+    if stored.summary.extent is None and not stored.summary.categories:
         return stored
     first = schema.first_index or 0 if content_type == "libsvm" else 0
-    categories = {feature: pa.array(words, pa.string()) for feature, words in schema.categories.items()}
+    of_train = {name: schema.categories.get(name, ()) for name in stored.summary.categories}
+    categories = {name: pa.array(words, pa.string()) for name, words in of_train.items()}
     for feature, words in stored.summary.categories.items():
-        unseen = sorted(words - set(schema.categories[feature]))
+        unseen = sorted(words - set(of_train[feature]))
         if unseen:
             log(
                 f"Channel {name}: {len(unseen)} categories of {feature!r} are not in train and count as "
@@ -113,8 +133,18 @@ def _recoded(batch: Dense, categories: Mapping[str, pa.Array]) -> Dense:
     features = batch.features
     for name, words in categories.items():
         index = features.column_names.index(name)
-        features = features.set_column(index, name, recoded(features.column(index), words))
+        missing = pa.nulls(batch.rows, pa.float32())
+        column = recoded(features.column(index), words) if len(words) else missing
+        features = features.set_column(index, name, column)
     return replace(batch, features=features)
+
+
+def describe_unused(schema: Schema, train: Summary) -> list[str]:
+    """Return the line of the log that names the features without a category in `train`, if there are any."""
+    unused = sorted(train.categories.keys() - schema.categories.keys())
+    if not unused:
+        return []
+    return [f"Missing in every row of train: {_listed(unused)}, which is therefore no feature of categories."]
 
 
 def describe_indexing(schema: Schema, indexing: Indexing) -> str:
@@ -142,8 +172,18 @@ def _first_index(extents: Mapping[str, Extent], indexing: Indexing) -> int:
     return int(indexing)
 
 
-def _width(extent: Extent, first: int) -> int:
-    return max(extent.width, 0 if extent.highest is None else extent.highest + 1 - first)
+def _width(channel: str, extent: Extent, first: int) -> int:
+    width = 0 if extent.highest is None else extent.highest + 1 - first
+    if max(width, extent.width) <= MOST:
+        return max(width, extent.width)
+    if width > MOST:
+        found = f"a row with the index {extent.highest}, which makes {width:,} features"
+    else:
+        found = f"a record whose shape says that there are {extent.width:,} features"
+    raise UserError(
+        f"channel {channel} has {found}, and a model can have {MOST:,} at most: mend that row, or number the "
+        "features one after the other."
+    )
 
 
 def _moved(batch: Sparse, first: int) -> Sparse:

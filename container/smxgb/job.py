@@ -17,11 +17,24 @@ from smxgb.objectives import kind_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from smxgb.channels import Channels
+    from smxgb.channels import Channels, Name
     from smxgb.environment import Hosts
     from smxgb.hyperparameters import Hyperparameters, Parsed
     from smxgb.machine import Machine
     from smxgb.modes import Team
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A column that the names of a channel's folders hold, as y=0 (Hive's layout), and one of its values.
+
+    `varies` says that there are others, so that the rows can't be told apart without the column.
+    """
+
+    channel: Name
+    column: str
+    value: str
+    varies: bool
 
 
 @dataclass(frozen=True)
@@ -30,7 +43,8 @@ class DataSettings:
 
     `label` None is the first column that has no other role. `csv_weights` puts the instance weight into the
     CSV column with index 1, as AWS's image does. `delimiter` is "auto" or one character. `dictionaries` says
-    that dictionary columns of Parquet hold categories, as those of `categorical` do.
+    that dictionary columns of Parquet hold categories, as those of `categorical` do. `partitions` are columns
+    that files may lack: `drop` may name them all the same.
     """
 
     label: ColumnRef | None = None
@@ -47,6 +61,12 @@ class DataSettings:
     invalid_label: Literal["error", "drop"] = "error"
     infinity: Literal["error", "missing"] = "error"
     indexing: Literal["auto", "0", "1"] = "auto"
+    partitions: tuple[Partition, ...] = ()
+
+    @property
+    def absent(self) -> set[str]:
+        """The columns that no file must hold to be dropped."""
+        return {partition.column for partition in self.partitions}
 
 
 @dataclass(frozen=True)
@@ -70,10 +90,6 @@ class Job:
         return self.parameters.settings.nthread or max(1, self.machine.threads // self.team.workers)
 
     @property
-    def _partitions(self) -> set[str]:
-        return {name for channel in self.channels for name in channel.partitions}
-
-    @property
     def data(self) -> DataSettings:
         """How the rows are to be read."""
         settings = self.parameters.settings
@@ -83,8 +99,7 @@ class Job:
             group=settings.group_column,
             lower=settings.label_lower_column,
             upper=settings.label_upper_column,
-            # Columns that stand in the names of folders are in no file, and so can't be dropped there.
-            drop=tuple(ref for ref in settings.drop_columns if ref not in self._partitions),
+            drop=settings.drop_columns,
             categorical=settings.categorical_columns,
             dictionaries=settings.enable_categorical,
             csv_weights=settings.csv_weights,
@@ -93,6 +108,11 @@ class Job:
             invalid_label=settings.invalid_label,
             infinity=settings.infinity,
             indexing=settings.libsvm_indexing,
+            partitions=tuple(
+                Partition(channel.name, column, min(values), len(values) > 1)
+                for channel in self.channels
+                for column, values in channel.partitions.items()
+            ),
         )
 
 
@@ -156,7 +176,6 @@ def _cross_check(parameters: Parsed, team: Team, channels: Channels, mistakes: M
     """Note what the settings, or those who train, ask of the channels in vain."""
     refuse_pipes(team, channels, mistakes)
     _need_groups(parameters.settings, channels, mistakes)
-    _refuse_partitions(parameters.settings, channels, mistakes)
     if channels.validation is None:
         _need_validation(parameters.settings, mistakes)
 
@@ -200,23 +219,12 @@ def _refuse_what_comes_later(parameters: Parsed, mistakes: Mistakes) -> None:
 def _need_groups(settings: Hyperparameters, channels: Channels, mistakes: Mistakes) -> None:
     objective = settings.objective
     # XGBoost would take all rows of such a table for one query.
-    tables = {channel.content_type for channel in channels} & {"csv", "parquet"}
+    tables = {channel.content_type for channel in channels if channel.files} & {"csv", "parquet"}
     if kind_of(objective) == "ranking" and settings.group_column is None and tables:
         mistakes.add(
             f"objective={objective} needs group_column: the name or index of the column that says to which "
             "query a row belongs."
         )
-
-
-def _refuse_partitions(settings: Hyperparameters, channels: Channels, mistakes: Mistakes) -> None:
-    for channel in channels:
-        for name, values in channel.partitions.items():
-            if len(values) > 1 and name not in settings.drop_columns:
-                mistakes.add(
-                    f"channel '{channel.name}' has folders named {name}={min(values)} and the like, as a "
-                    f"table partitioned by {name!r} has: no file holds that column, and it is not read. "
-                    f"Write the table unpartitioned, or leave the column out with drop_columns={name}."
-                )
 
 
 def _unused(settings: Hyperparameters, channels: Channels) -> Iterator[str]:

@@ -16,7 +16,7 @@ from smxgb.agreement import (
     together,
 )
 from smxgb.errors import Mistakes, UserError
-from smxgb.features import describe_indexing, fitted, settle
+from smxgb.features import describe_indexing, describe_unused, fitted, settle
 from smxgb.idle import check_idle, filled
 from smxgb.log import log
 from smxgb.readers import open_reader
@@ -88,10 +88,13 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
     with by_all():
         schema = settle(schema, together(summaries), types, job.data.indexing)
         idle = [host for host, found in zip(group.hosts, summaries, strict=True) if not found["train"].rows]
-        check_idle(schema, idle, job.parameters.settings)
+        check_idle(idle, job.parameters.settings)
     stored = {name: fitted(name, kept, schema, types[name]) for name, kept in stored.items()}
-    channels = filled(stored, schema, together(summaries), job.data, with_idle=bool(idle))
+    channels = filled(stored, schema, together(summaries), with_idle=bool(idle))
     loaded = Loaded(schema, channels, summaries)
+    if group.rank == 0:
+        for line in describe_unused(schema, loaded.all_rows["train"]):
+            log(line)
     if schema.first_index is not None and group.rank == 0:
         log(describe_indexing(schema, job.data.indexing))
     _tell(loaded, group)
@@ -134,7 +137,7 @@ def _tell(loaded: Loaded, group: Group) -> None:
                     of_hosts.setdefault(host, []).append(f"{of_worker[name].rows:,}")
                 parts = [f"{host} {' + '.join(counts)}" for host, counts in of_hosts.items()]
                 log(f"Rows of {name}: {', '.join(parts)}; together {rows.rows:,}.")
-            columns = f" and {len(loaded.schema.names)} columns" if name == "train" else ""
-            log(f"{name.capitalize()} matrix has {rows.rows} rows{columns}")
             if rows.dropped:
                 log(f"Channel {name}: {rows.dropped} rows without a valid label were dropped.")
+            columns = f" and {len(loaded.schema.names)} columns" if name == "train" else ""
+            log(f"{name.capitalize()} matrix has {rows.rows} rows{columns}")

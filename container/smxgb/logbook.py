@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
     from smxgb.batch import Schema
     from smxgb.boosting import Trained
+    from smxgb.channels import Channel
     from smxgb.clocks import PhaseClock
     from smxgb.job import Job
+    from smxgb.machine import Machine
     from smxgb.store import Summary
 
 SHOWN = 5
@@ -57,7 +59,12 @@ def _installed(package: str) -> str | None:
 
 
 def start_block(job: Job) -> list[str]:
-    """Return the lines that say what runs, on what, with which data and settings, and why."""
+    """Return the lines that say what runs, on what, with which data and settings, and why.
+
+    What is the same on all hosts, the first one says.
+    """
+    if job.hosts.current != job.hosts.names[0]:
+        return _on_another_host(job)
     machine, mode, device = job.machine, job.team.mode, job.team.device
     each = f" for each of {job.team.workers} workers" if job.team.workers > 1 else ""
     lines = [
@@ -65,16 +72,12 @@ def start_block(job: Job) -> list[str]:
         + ", ".join(f"{name} {number}" for name, number in versions(machine.image).items())
         + ".",
         f"Mode: {mode.value} ({mode.why}). Device: {device.value} ({device.why}).",
-        (
-            f"Threads: {job.threads}{each}. Memory: {readable_bytes(machine.memory_available)} free of "
-            f"{readable_bytes(machine.memory_limit)} (the {machine.memory_limit_source}'s)."
-        ),
+        f"Threads: {job.threads}{each}. Memory: {_memory(machine)}.",
     ]
     for channel in job.channels:
         count = len(channel.files)
-        files = f"{counted(count, 'file')}, {readable_bytes(channel.size)}"
         lines.append(
-            f"Channel {channel.name}: {'a pipe' if channel.mode == 'Pipe' else files}, "
+            f"Channel {channel.name}: {_files(channel)}, "
             f"{channel.content_type} ({channel.why}), {channel.mode}, {channel.distribution}."
         )
         if count > MANY_FILES and channel.size < count * SMALL_FILE:
@@ -83,10 +86,35 @@ def start_block(job: Job) -> list[str]:
                 "fewer and larger ones are read faster."
             )
         if channel.skipped:
-            more = f" and {len(channel.skipped) - SHOWN} more" if len(channel.skipped) > SHOWN else ""
-            lines.append(f"Channel {channel.name}: skipped {', '.join(channel.skipped[:SHOWN])}{more}.")
+            lines.append(f"Channel {channel.name}: skipped {_skipped(channel)}.")
     lines.append(f"Hyperparameters: {json.dumps(given(job))}")
     return [*lines, *job.notes]
+
+
+def _on_another_host(job: Job) -> list[str]:
+    parts = [f"{job.team.device.value}, {counted(job.threads, 'thread')}, {_memory(job.machine)}"]
+    for channel in job.channels:
+        skipped = f", skipped {_skipped(channel)}" if channel.skipped else ""
+        parts.append(f"{channel.name} {_files(channel)}{skipped}")
+    return [f"Host {job.hosts.current}: {'; '.join(parts)}."]
+
+
+def _memory(machine: Machine) -> str:
+    return (
+        f"{readable_bytes(machine.memory_available)} free of {readable_bytes(machine.memory_limit)} (the "
+        f"{machine.memory_limit_source}'s)"
+    )
+
+
+def _files(channel: Channel) -> str:
+    if channel.mode == "Pipe":
+        return "a pipe"
+    return f"{counted(len(channel.files), 'file')}, {readable_bytes(channel.size)}"
+
+
+def _skipped(channel: Channel) -> str:
+    more = f" and {len(channel.skipped) - SHOWN} more" if len(channel.skipped) > SHOWN else ""
+    return f"{', '.join(channel.skipped[:SHOWN])}{more}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -243,17 +243,24 @@ def monitored_metric(asked: Sequence[Metric], tuning: Metric | None, default: Me
     return merged_metrics(asked, None, default)[-1] if asked else tuning or default
 
 
+MOST_DEFINITIONS = 40
+"""So many metric definitions SageMaker takes for a job (API reference, AlgorithmSpecification)."""
+
+
 def tuning_regex(data_set: Literal["train", "validation"], metric: str) -> str:
     r"""Return the regular expression with which SageMaker's tuner finds a metric in the log.
 
-    CloudWatch shows the tab before each value as #011, which is no white space: so the value is spelt out,
-    where AWS's own definitions have `(\S+)`.
+    It fits the line with the tab before each value, and with the #011 that CloudWatch shows for it. That is
+    no white space: so the value is spelt out, where AWS's own definitions have `(\S+)`.
     """
-    return rf".*\[[0-9]+\].*#011{data_set}-{re.escape(metric)}:(-?[0-9.]+)"
+    return rf".*\[[0-9]+\].*{data_set}-{re.escape(metric)}:(-?[0-9.]+)"
 
 
 def metric_definitions() -> list[dict[str, str]]:
-    """Return each metric of each data set in the form of SageMaker's `MetricDefinitions`."""
+    """Return each metric of each data set in the form of SageMaker's `MetricDefinitions`.
+
+    They are more than one job may have (`MOST_DEFINITIONS`): a job's are those that it logs.
+    """
     data_sets: tuple[Literal["train", "validation"], ...] = ("train", "validation")
     return [
         {"Name": f"{data_set}:{name}", "Regex": tuning_regex(data_set, name)}

@@ -21,6 +21,8 @@ type MatrixKind = Literal["quantile", "iterated", "whole"]
 MIB = 1 << 20
 XGBOOST_MAX_BIN = 256
 """XGBoost's own default of `max_bin`."""
+SPARSE_FEATURE = 750
+"""Bytes of a feature of sparse rows, even if no row has it: its names, sketch, bins and histogram."""
 OWN_METRIC = 28
 """Bytes of a row and output while the container's own metrics are computed."""
 UNCERTAINTY = 0.3
@@ -103,6 +105,8 @@ def make_plan(
         round(shape.rows * (row.trained(shape) if name == "train" else row.evaluated(shape)))
         for name, shape in shapes.items()
     )
+    features = max((shape.columns for shape in shapes.values() if shape.sparse), default=0)
+    reading += SPARSE_FEATURE * features
     most = max((shape.rows for shape in shapes.values()), default=0)
     if gpu_available is None:
         return Plan(kind, reading + matrices + passing * most, available)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from smxgb import gpu
-from smxgb.batch import Schema
 from smxgb.errors import Mistakes, UserError
 from smxgb.examination import examine
+from smxgb.features import counted, settle
 from smxgb.groups import Runs
 from smxgb.log import log
 from smxgb.logbook import start_block
@@ -17,21 +17,30 @@ from smxgb.readers import open_reader
 from smxgb.store import Summary, no_rows, reading_bytes, summarise
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from smxgb.batch import Schema
     from smxgb.channels import Channel
+    from smxgb.examination import Examined
     from smxgb.job import Job
-    from smxgb.labels import Labels
+    from smxgb.readers import Reader
     from smxgb.store import Shape
 
 
-@dataclass
-class _Seen:
-    """What the first batches have shown: the shapes of the channels, train first, and of a worker's part."""
+@dataclass(frozen=True)
+class _Look:
+    """What the first rows of a channel have shown.
 
-    schema: Schema | None = None
-    shapes: dict[str, Shape] = field(default_factory=dict)
-    shares: dict[str, Shape] = field(default_factory=dict)
-    labels: dict[str, Labels] = field(default_factory=dict)
-    reading: int = 0
+    `rows` is how many there are on this host, `exact` says that it is known and not judged. `whole` says that
+    the rows that were seen are all of the job's.
+    """
+
+    channel: Channel
+    summary: Summary
+    rows: int
+    exact: bool
+    whole: bool
+    reading: int
 
 
 def rehearse(job: Job) -> Shape:
@@ -46,53 +55,87 @@ def rehearse(job: Job) -> Shape:
     where = "on this host" if hosts == 1 else f"on {hosts} hosts"
     log(f"Workers: {hosts * job.team.workers}, {where}, each with {job.threads} threads.")
     mistakes = Mistakes()
-    seen = _Seen()
+    looks: dict[str, _Look] = {}
+    schema: Schema | None = None
     for channel in job.channels:
         with mistakes.collect():
-            _look_at(channel, job, seen)
-        if seen.schema is None:
+            reader = open_reader(channel, job.data, threads=job.threads, like=schema)
+            own = reader.schema()
+            schema = schema or own
+            looks[channel.name] = _look_at(channel, reader, own, job)
+        if schema is None:
             break
-    if seen.schema is not None:
-        names = seen.schema.names or Schema.unnamed(seen.shapes["train"].columns).names
+    known = not any(mistakes)
+    shapes: Mapping[str, Shape] = {}
+    if schema is not None:
         with mistakes.collect():
-            examined = examine(
-                job.parameters,
-                replace(seen.schema, names=names),
-                seen.labels,
-                seen.shares,
-                rows=next((shape.rows for shape in seen.shapes.values()), 0),
-                reading=seen.reading,
-                available=memory_available() // job.team.workers,
-                gpu_available=gpu.free_memory() if job.team.device.value == "cuda" else None,
-            )
-            for line in examined.describe():
+            schema, shapes = _settled(schema, looks, job)
+        with mistakes.collect():
+            examined = _examined(schema, looks, shapes, job)
+            # A plan for the rows of some channels would be wrong.
+            for line in examined.describe() if known else ():
                 log(line)
     mistakes.raise_any()
     log("Nothing was found that would stop the job. Only the first rows of each channel were read.")
-    return seen.shapes["train"]
+    return shapes["train"]
 
 
-def _look_at(channel: Channel, job: Job, seen: _Seen) -> None:
-    """Read the first batch of a channel."""
-    reader = open_reader(channel, job.data, threads=job.threads, like=seen.schema)
-    own = reader.schema()
-    seen.schema = seen.schema or own
+def _look_at(channel: Channel, reader: Reader, own: Schema, job: Job) -> _Look:
+    """Read the first batch of a channel, and see whether there is another."""
+    expected = reader.expected_rows()
     runs = Runs()
-    batch = next(runs.watch(reader.batches(own)), None)
+    batches = runs.watch(reader.batches(own))
+    batch = next(batches, None)
     summary = Summary() if batch is None else summarise(batch)
     # A batch without rows is the only one: it comes after all rows were left out.
     if not summary.rows:
         raise UserError(no_rows(channel.name, summary))
     if runs.are_whole:
         runs.groups(channel.name)
-    # libsvm has no names: the highest index of the rows is all that is known of its width.
-    columns = len(own.names) or (summary.extent.highest or 0 if summary.extent else 0)
-    rows = reader.expected_rows()
-    shape = seen.shapes[channel.name] = replace(summary.shape(columns), rows=rows)
+    is_all = next(batches, None) is None
+    is_shard = channel.distribution != "FullyReplicated" and len(job.hosts.names) > 1
+    return _Look(
+        channel,
+        summary,
+        summary.rows if is_all else max(expected, summary.rows),
+        exact=is_all or channel.content_type == "parquet",
+        whole=is_all and not is_shard,
+        reading=reading_bytes(reader, own),
+    )
+
+
+def _settled(schema: Schema, looks: Mapping[str, _Look], job: Job) -> tuple[Schema, dict[str, Shape]]:
+    """Return the features and the channels' shapes; no names if only rows to come tell how many there are."""
+    summaries = {name: look.summary for name, look in looks.items()}
+    types = {name: look.channel.content_type for name, look in looks.items()}
+    count, _ = counted(summaries, types, job.data.indexing)
+    if "train" in looks and (schema.names or all(look.whole for look in looks.values())):
+        schema = settle(schema, summaries, types, job.data.indexing)
+    shapes = {}
+    for name, look in looks.items():
+        shapes[name] = replace(look.summary.shape(count), rows=look.rows)
+        columns = f"{count}" if schema.names else f"at least {count}"
+        log(f"Channel {name}: {'' if look.exact else 'about '}{look.rows:,} rows and {columns} columns.")
+    return schema, shapes
+
+
+def _examined(schema: Schema, looks: Mapping[str, _Look], shapes: Mapping[str, Shape], job: Job) -> Examined:
+    whole = "train" in looks and all(look.whole for look in looks.values())
+    summaries = {name: look.summary for name, look in looks.items()}
+    return examine(
+        job.parameters,
+        schema,
+        {name: found.label for name, found in summaries.items() if found.label},
+        {name: _share(shape, looks[name].channel, job) for name, shape in shapes.items()},
+        rows=summaries["train"].rows if whole else None,
+        reading=max((look.reading for look in looks.values()), default=0),
+        available=memory_available() // job.team.workers,
+        gpu_available=gpu.free_memory() if job.team.device.value == "cuda" else None,
+        whole=summaries if whole else None,
+    )
+
+
+def _share(shape: Shape, channel: Channel, job: Job) -> Shape:
+    """Return the shape of what one worker has of a channel."""
     hosts = len(job.hosts.names) if channel.distribution == "FullyReplicated" else 1
-    seen.shares[channel.name] = replace(shape, rows=-(-rows // (hosts * job.team.workers)))
-    seen.reading = max(seen.reading, reading_bytes(reader, own))
-    exactly = "" if reader.cheap_to_repeat else "about "
-    log(f"Channel {channel.name}: {exactly}{rows:,} rows and {columns} columns.")
-    if summary.label:
-        seen.labels[channel.name] = summary.label
+    return replace(shape, rows=-(-shape.rows // (hosts * job.team.workers)))

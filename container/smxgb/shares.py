@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from smxgb.channels import DataFile
 from smxgb.errors import UserError
 from smxgb.log import readable_bytes
+from smxgb.readers.csv_blocks import BLOCK_BYTES, QUOTE
 from smxgb.readers.streams import is_compressed
 
 if TYPE_CHECKING:
@@ -51,11 +52,17 @@ def share(channel: Channel, group: Group, *, whole: bool) -> Share:
     holders = _holders(channel, group)
     if any(group.gather(_is_replicated(channel))):
         _check_replicas(channel, group, holders)
-    files = split(channel, holders.index(group.rank), len(holders), whole=whole)
+    place, workers = holders.index(group.rank), len(holders)
+    files = split(channel, place, workers, whole=whole)
+    found = group.gather(_have_quotes(channel, files))
+    quoted = any(found[rank] for rank in holders)
+    if quoted:
+        files = _dealt(channel.files, place, workers)
     note = f"Channel {channel.name}: this worker reads {_shown(channel.files, files)}"
-    if len(holders) > 1:
+    if workers > 1:
         names = ", ".join(dict.fromkeys(group.hosts[rank] for rank in holders))
-        note += f"; its {len(holders)} workers split the same files, which they all hold: {names}"
+        note += f"; its {workers} workers split the same files, which they all hold: {names}"
+        note += "; none is cut, for text in them is quoted" if quoted else ""
     elif group.size > 1 and channel.distribution == "FullyReplicated" and files:
         note += "; no other worker holds the same files"
     return Share(replace(channel, files=files), f"{note}.")
@@ -65,7 +72,7 @@ def split(channel: Channel, index: int, workers: int, *, whole: bool = False) ->
     """Return the files that worker `index` of so many with the same files reads, balanced by bytes.
 
     With fewer files than workers, the bytes of all files are dealt out evenly; a file's part holds the
-    records, or row groups, that begin in it.
+    records that begin in it, or as large a part of its rows.
     """
     if len(channel.files) >= workers or whole or not _can_be_cut(channel):
         return _dealt(channel.files, index, workers)
@@ -102,9 +109,30 @@ def _can_be_cut(channel: Channel) -> bool:
     for file in channel.files:
         with file.path.open("rb") as stream:
             head = stream.read(SAMPLED_BYTES)
-            if b'"' in head or is_compressed(head):
+            if QUOTE in head or is_compressed(head):
                 return False
     return channel.content_type == "csv"
+
+
+def _have_quotes(channel: Channel, files: Sequence[DataFile]) -> bool:
+    """Return whether text is quoted in this worker's parts of files: then they can't be cut after all.
+
+    They are looked through where that costs little; elsewhere the reader reports a quote when it meets one.
+    """
+    if channel.mode != "File" or channel.content_type != "csv":
+        return False
+    return any(_has_quote(file) for file in files if file.is_part)
+
+
+def _has_quote(part: DataFile) -> bool:
+    left = part.size
+    with part.path.open("rb", buffering=0) as stream:
+        stream.seek(part.begin)
+        while left > 0 and (chunk := stream.read(min(left, BLOCK_BYTES))):
+            if QUOTE in chunk:
+                return True
+            left -= len(chunk)
+    return False
 
 
 def _holders(channel: Channel, group: Group) -> list[int]:

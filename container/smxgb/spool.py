@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from smxgb.batch import ROWS, SPARSE, Dense, Role, Sparse
+from smxgb.batch import ROLES, ROWS, SPARSE, Dense, Sparse
 from smxgb.errors import PlatformError
 from smxgb.log import readable_bytes
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 MARGIN = 1.25
 """How far the estimate must exceed the free space to be believed: it rests on a file's first lines."""
-
-ROLES: tuple[Role, ...] = ("label", "weight", "group", "lower", "upper")
 
 
 def write(batches: Iterable[Batch], path: Path, needed: int) -> None:

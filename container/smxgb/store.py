@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from smxgb.batch import CELL_BYTES, Dense, Sparse, rows_of_batch
+from smxgb.batch import CELL_BYTES, ROLES, Dense, Sparse, rows_of_batch
 from smxgb.groups import Runs
 from smxgb.labels import DISTINCT, Labels
 from smxgb.log import log
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from smxgb.batch import Batch, FloatArray, Schema
+    from smxgb.batch import Batch, FloatArray, Role, Schema
     from smxgb.groups import Groups
     from smxgb.readers import Reader
 
@@ -57,6 +57,7 @@ class Summary:
     feature cells with a value, None if the pass read no features. `weights` is the sum of the weights, None
     if the rows have none. `columns` is the number of features of dense rows, `extent` that of sparse ones;
     each is None if there are no such rows. `categories` has those that occur, by the name of their feature.
+    `roles` are what the rows have beside features.
     """
 
     rows: int = 0
@@ -67,6 +68,7 @@ class Summary:
     columns: int | None = None
     extent: Extent | None = None
     categories: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    roles: frozenset[Role] = frozenset()
 
     def shape(self, columns: int) -> Shape:
         """Return the shape of the rows that were seen, with so many feature columns."""
@@ -88,6 +90,7 @@ class Summary:
                 name: self.categories.get(name, frozenset()) | other.categories.get(name, frozenset())
                 for name in {**self.categories, **other.categories}
             },
+            self.roles | other.roles,
         )
 
 
@@ -222,12 +225,13 @@ def summarise(batch: Batch, known: Labels | None = None) -> Summary:
         batch.features.num_columns if isinstance(batch, Dense) else None,
         _extent(batch) if isinstance(batch, Sparse) else None,
         {} if isinstance(batch, Sparse) else _categories(batch),
+        frozenset(role for role in ROLES if getattr(batch, role) is not None),
     )
 
 
 def _present(batch: Batch) -> int:
     if isinstance(batch, Sparse):
-        return len(batch.indices)
+        return int(np.count_nonzero(~np.isnan(batch.values)))
     return sum(len(column) - column.null_count for column in batch.features.columns)
 
 

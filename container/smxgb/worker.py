@@ -6,10 +6,21 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from smxgb import gpu, logbook
-from smxgb.artifacts import MODEL_NAME, prepare_folders, stage_importance, stage_model, stage_report
+from smxgb.artifacts import (
+    MODEL_NAME,
+    are_alike,
+    prepare_folders,
+    probe,
+    stage_importance,
+    stage_model,
+    stage_report,
+)
 from smxgb.boosting import EarlyStopping, Recipe, boost
 from smxgb.clocks import PhaseClock, RoundClock
+from smxgb.errors import AlgorithmError
 from smxgb.evaluation import Evaluator, evaluation_line
 from smxgb.examination import check_groups, examine
 from smxgb.hyperparameters import booster_params
@@ -78,6 +89,7 @@ def run(job: Job, place: Place, group: Group, link: Link) -> None:
             loaded = load(job, place.threads, group, scratch, link)
         examined = _examine(job, place, loaded, group)
         trained = _train(job, place, group, loaded, examined, scratch=scratch, clock=clock, link=link)
+        _check_agreement(trained.booster, group)
         # Nothing that follows needs the others, and what they wait for here they would wait for in vain.
         group.leave()
         if group.rank == 0:
@@ -91,6 +103,21 @@ def run(job: Job, place: Place, group: Group, link: Link) -> None:
 
 def _device(job: Job, place: Place, group: Group, scratch: Path) -> AbstractContextManager[None]:
     return gpu.in_use(job.hosts, group, scratch) if place.device == "cuda" else nullcontext()
+
+
+def _check_agreement(booster: xgb.Booster, group: Group) -> None:
+    """Raise AlgorithmError if a worker has trained another model than the first, whose is saved."""
+    if group.size == 1:
+        return
+    mine = probe(booster)
+    first = np.frombuffer(group.broadcast(mine.tobytes()), mine.dtype)
+    alike = first.size == mine.size and are_alike(mine.ravel(), first)
+    strays = [host for host, same in zip(group.hosts, group.gather(alike), strict=True) if not same]
+    if strays:
+        raise AlgorithmError(
+            f"the model that {', '.join(dict.fromkeys(strays))} trained is not that of {group.hosts[0]}: "
+            "none is saved. This is a fault of the container or of XGBoost: report it, with the log."
+        )
 
 
 def _save(job: Job, loaded: Loaded, trained: Trained, clock: PhaseClock) -> list[Path]:
@@ -184,7 +211,7 @@ def _evaluator(
         centre=(labels.lowest + labels.highest) / 2 if labels else 0.0,
     )
     seen = {name: matrix for name, matrix in matrices.items() if name != "train" or settings.eval_train}
-    return Evaluator(metrics, own, seen, group, per_query=job.data.group is not None)
+    return Evaluator(metrics, own, seen, group, per_query="group" in loaded.all_rows["train"].roles)
 
 
 def _after_round(job: Job, group: Group, link: Link) -> Callable[[int, Values], None]:

@@ -1,12 +1,14 @@
 """Train the same model on a grid of instances, counts and modes, and compare time, cost and metrics.
 
+scripts/make_dataset s3://BUCKET/PREFIX/train --format parquet --files 64 --megabytes 100
+scripts/make_dataset s3://BUCKET/PREFIX/validation --format parquet --files 8 --megabytes 100 --first-part 64
 .venv/bin/python examples/benchmark/benchmark.py launch JOBS.json --image URI --role ARN \
     --data s3://BUCKET/PREFIX --output s3://BUCKET/benchmark
 .venv/bin/python examples/benchmark/benchmark.py show JOBS.json
 
 `launch` starts all jobs of grid.toml and notes them in JOBS.json; AWS runs them side by side, as far as the
 account's quotas allow, and bills them. `show` prints what is known of them so far. Below the prefix are
-train/ and validation/ with Parquet files; scripts/make_dataset makes such.
+train/ and validation/ with Parquet files.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ def requests(grid: Mapping[str, Any], options: argparse.Namespace, stamp: str) -
                     "TrainingImage": options.image,
                     "TrainingInputMode": "File",
                     "MetricDefinitions": [
-                        {"Name": name, "Regex": f"{name.replace(':', '-')}:([0-9.]+)"} for name in METRICS
+                        {"Name": name, "Regex": rf".*\[[0-9]+\].*{name.replace(':', '-')}:(-?[0-9.]+)"}
+                        for name in METRICS
                     ],
                 },
                 "HyperParameters": {**grid["hyperparameters"], **entry.get("hyperparameters", {})},

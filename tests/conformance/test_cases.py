@@ -165,7 +165,7 @@ CASES: dict[str, tuple[str, ...]] = {
     ),
     "DG-04": (
         f"{MISTAKES}settings::a GPU that is not there",
-        f"{UNIT}job::test_a_gpu_that_is_not_used_is_said",
+        f"{UNIT}modes::test_the_device_follows_the_machine_unless_the_job_says_otherwise",
     ),
 }
 

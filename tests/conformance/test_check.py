@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -14,7 +15,8 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes
 from tests import mistakes
-from tests.opt_ml import Source, csv, parquet, write_opt_ml
+from tests.opt_ml import Source, csv, parquet, run_train, write_opt_ml
+from tests.recordio import framed, record, tensor
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,8 +57,7 @@ def test_a_good_job_is_described_and_nothing_is_written(tmp_path: Path, form: ob
     assert re.search(r"^Workers: 1, on this host, each with \d+ threads\.$", done.stdout, re.MULTILINE)
     rows_line = re.search(r"^Channel train: (about )?(\d+) rows and 10 columns\.$", done.stdout, re.MULTILINE)
     assert rows_line
-    assert int(rows_line[2]) == pytest.approx(300, rel=0.02)
-    assert bool(rows_line[1]) == ("delimiter" in done.stdout)
+    assert (rows_line[1], int(rows_line[2])) == (None, 300)
     (line,) = (line for line in done.stdout.splitlines() if line.startswith("Matrix: quantile, about "))
     memory = re.fullmatch(
         r".* (\d+) MiB \(between (\d+) and (\d+) MiB\) of the [0-9.]+ GiB of memory that are free\.", line
@@ -82,6 +83,55 @@ def test_the_memory_is_that_of_one_of_the_workers_that_share_the_rows(tmp_path: 
         [found] = re.findall(r"Matrix: quantile, about (\d+) MiB", done.stdout)
         needed[workers] = int(found)
     assert needed[4] < needed[1]
+
+
+@pytest.mark.parametrize("form", [lambda frame: csv(frame, header=True), parquet])
+def test_the_rows_of_a_large_file_are_judged_by_the_first(tmp_path: Path, form: object) -> None:
+    rows = pd.concat([table()[["target", "age"]]] * 300, ignore_index=True)
+    write_opt_ml(tmp_path, hyperparameters={"num_round": 5}, channels={"train": form(rows)})  # type: ignore[operator]
+    said = check(tmp_path).stdout
+    found = re.search(r"^Channel train: (about )?([0-9,]+) rows and 1 columns\.$", said, re.MULTILINE)
+    assert found
+    assert bool(found[1]) == ("delimiter" in said)
+    assert int(found[2].replace(",", "")) == pytest.approx(len(rows), rel=0.02)
+
+
+SPARSE = [
+    Source({"a": b"1 0:1 1:2 2:3\n0 0:2 1:3\n" * 9}, "text/libsvm"),
+    Source({"a": b"1 1:1 2:2 3:3\n0 1:2 2:3\n" * 9}, "text/libsvm"),
+    Source(
+        {"a": framed([record(tensor([1, 2], keys=[0, 1], shape=[3]), tensor([1]))] * 9)},
+        "application/x-recordio-protobuf",
+    ),
+    # Of the first batch, and the next one, no row has the last feature.
+    Source({"a": b"1 1:1 2:2\n" * 200_000 + b"0 3:2\n"}, "text/libsvm"),
+]
+
+
+@pytest.mark.parametrize("source", SPARSE)
+def test_the_features_of_sparse_rows_are_counted_as_the_job_counts_them(
+    tmp_path: Path, source: Source
+) -> None:
+    for directions, code in (("(1,0,1)", 0), ("(1,0,1,0)", 2)):
+        settings = {"num_round": 1, "monotone_constraints": directions}
+        base = tmp_path / directions
+        write_opt_ml(base, hyperparameters=settings, channels={"train": source})
+        done = check(base)
+        if code == 0 or "at least 2 columns" not in done.stdout:
+            assert done.returncode == code, done.stderr
+        assert run_train(base).code == code
+
+
+def test_many_classes_in_a_compressed_file_are_no_more_than_there_are_rows(tmp_path: Path) -> None:
+    rows = b"".join(b"%d,%d\n" % (label, label * 7 % 11) for label in range(300))
+    write_opt_ml(
+        tmp_path,
+        hyperparameters={"num_round": 1, "objective": "multi:softmax"},
+        channels={"train": Source({"a.csv.gz": gzip.compress(b"0,1\n" * 70_000 + rows)}, "text/csv")},
+    )
+    done = check(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert run_train(tmp_path).code == 0
 
 
 def test_a_laptop_needs_a_file_and_a_folder_only(tmp_path: Path) -> None:
@@ -132,6 +182,17 @@ def test_all_that_the_first_rows_show_is_reported_together(tmp_path: Path) -> No
     labels, constraints = sorted(line.partition(". ")[2] for line in (second, third))
     assert labels.startswith("channel validation has the labels 1, 2, but for objective=binary:logistic")
     assert constraints.startswith("monotone_constraints has 3 directions for 2 features")
+
+
+def test_labels_of_one_class_are_said_before_anything_is_trained(tmp_path: Path) -> None:
+    write_opt_ml(
+        tmp_path,
+        hyperparameters={"num_round": 5, "objective": "binary:logistic", "eval_metric": "auc"},
+        channels={"train": b"1,2,3\n1,3,4\n"},
+    )
+    done = check(tmp_path)
+    assert done.returncode == 0
+    assert "Every row of train has the label 1: there is nothing to learn.\n" in done.stdout
 
 
 def test_a_channel_without_rows_is_refused(tmp_path: Path) -> None:
@@ -203,6 +264,32 @@ def test_what_is_wrong_is_said_by_the_check_in_the_words_of_the_job(name: str, t
     done = check(tmp_path)
     assert done.returncode == 2
     assert done.stderr.splitlines()[0] == mistake.says
+
+
+UNREADABLE = {
+    "labels of text": (b"label,a,b\ncat,1,2\ndog,2,3\n", "text/csv"),
+    "a feature of text": (b"label,a,b\n0,red,2\n1,blue,3\n", "text/csv"),
+    "an index of text": (b"1 a:3\n0 1:2\n", "text/libsvm"),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_rows_that_cannot_be_read_are_all_that_is_said_of_classes_to_be_counted(
+    name: str, tmp_path: Path
+) -> None:
+    content, content_type = UNREADABLE[name]
+    write_opt_ml(
+        tmp_path,
+        hyperparameters={"num_round": 2, "objective": "multi:softprob"},
+        channels={"train": Source({"data": content}, content_type)},
+    )
+    job = run_train(tmp_path, environment={"NVIDIA_VISIBLE_DEVICES": "none"})
+    assert job.failure is not None
+    assert job.failure.startswith("UserError: train/data, line ")
+    done = check(tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == f"{job.failure}\n"
+    assert "Matrix: " not in done.stdout
 
 
 @pytest.mark.parametrize("target", ["/no/such/file", "data.csv"])

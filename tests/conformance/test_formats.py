@@ -256,6 +256,24 @@ def category_sources() -> dict[str, tuple[Source, dict[str, object]]]:
     }
 
 
+@pytest.mark.parametrize("form", [parquet, lambda frame: csv(frame, header=True)])
+def test_a_column_of_categories_may_be_missing_in_all_rows(
+    tmp_path: Path, form: Callable[[pd.DataFrame], Source]
+) -> None:
+    frame = categorical().assign(word=pd.Series(None, dtype="string"))
+    some = frame[:50].assign(word="north")
+    settings = {"num_round": 3, "categorical_columns": "word,digit"}
+    write_opt_ml(
+        tmp_path, hyperparameters=settings, channels={"train": form(frame), "validation": form(some)}
+    )
+    done = run_train(tmp_path)
+    assert done.code == 0, done.log
+    assert "Missing in every row of train: 'word', which is therefore no feature" in done.log
+    used = done.booster().get_score()
+    assert "digit" in used
+    assert "word" not in used
+
+
 @pytest.mark.parametrize("name", category_sources())
 def test_categories_give_the_trees_of_the_table_in_one_piece(tmp_path: Path, name: str) -> None:
     source, settings = category_sources()[name]

@@ -38,9 +38,9 @@ TABLE = {
         others={"training": ROWS},
     ),
     "a content type that is none": Mistake(
-        "UserError: channel 'train': content type 'text/cvs' is not one of csv, text/csv, parquet, "
-        "application/x-parquet, libsvm, text/libsvm, text/x-libsvm, recordio-protobuf, "
-        "application/x-recordio-protobuf. Did you mean 'text/csv'?",
+        "UserError: channel 'train': content type 'text/cvs' is not one of text/csv, csv, "
+        "text/libsvm, text/x-libsvm, libsvm, application/x-parquet, parquet, "
+        "application/x-recordio-protobuf, recordio-protobuf. Did you mean 'text/csv'?",
         train=typed("text/cvs"),
     ),
     "more than one label": Mistake(
@@ -89,9 +89,9 @@ TABLE = {
         train=Source({"a.csv": ROWS, "b.parquet": table(COLUMNS)}, None),
     ),
     "two bad channels": Mistake(
-        "UserError: 2 mistakes. 1. channel 'train': content type 'cvs' is not one of csv, text/csv,"
-        " parquet, application/x-parquet, libsvm, text/libsvm, text/x-libsvm, recordio-protobuf, "
-        "application/x-recordio-protobuf. Did you mean 'csv'?",
+        "UserError: 2 mistakes. 1. channel 'train': content type 'cvs' is not one of text/csv, csv,"
+        " text/libsvm, text/x-libsvm, libsvm, application/x-parquet, parquet, "
+        "application/x-recordio-protobuf, recordio-protobuf. Did you mean 'csv'?",
         train=typed("cvs"),
         validation=typed("parquet", TrainingInputMode="Pipe"),
     ),

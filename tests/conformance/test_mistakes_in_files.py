@@ -111,7 +111,8 @@ TABLE = {
         NAMED,
     ),
     "an index beyond the columns": Mistake(
-        "UserError: label_column=7: train/data.csv has 3 columns, so an index is one of -3 to 2.",
+        "UserError: label_column=7: train/data.csv has 3 columns, so an index is one of -3 to 2. If its "
+        "first record is a header, set csv_header=true.",
         {"label_column": 7},
     ),
     "a name in a file without names": Mistake(
@@ -192,7 +193,8 @@ TABLE = {
     ),
     "a group of fractions in Parquet": Mistake(
         "UserError: train/0.parquet, row 0, column 1 ('a'): 1.5 is not a group: an integer is needed. Number "
-        "the groups.",
+        "the groups with integers: a 32-bit float holds only those below 2^24 exactly, a 64-bit one those "
+        "below 2^53.",
         {"objective": "rank:ndcg", "group_column": "a"},
         parquet(table(COLUMNS, a=[1.5, 2.0])),
     ),

@@ -66,11 +66,11 @@ def definitions(metric: str) -> tuple[list[str], str]:
     return [own, *(form.format(data, name) for form in USERS)], direction
 
 
-def read_by_tuner(outcome: Outcome, regex: str) -> float:
+def read_by_tuner(outcome: Outcome, regex: str, tab: str = "#011") -> float:
     """Return the last value that a regular expression finds in the log as CloudWatch shows it."""
-    lines = outcome.log.replace("\t", "#011").splitlines()
-    found = [match[1] for line in lines if (match := re.search(regex, line))]
-    assert len(found) == len([line for line in lines if re.match(r"\[\d+\]#011", line)])
+    lines = outcome.log.splitlines()
+    found = [match[1] for line in lines if (match := re.search(regex, line.replace("\t", tab)))]
+    assert len(found) == len([line for line in lines if re.match(r"\[\d+\]\t", line)])
     return float(found[-1])
 
 
@@ -87,6 +87,7 @@ def test_a_tuner_reads_each_value_and_picks_the_best_job(metric: str, tmp_path: 
         done = run_train(base)
         assert done.code == 0, done.log
         read = {read_by_tuner(done, regex) for regex in regexes}
+        read.add(read_by_tuner(done, regexes[0], tab="\t"))
         assert len(read) == 1
         values.append(read.pop())
         held_out = parts["validation"]

@@ -12,7 +12,6 @@ import pytest
 import xgboost as xgb
 from sklearn.metrics import accuracy_score, log_loss, ndcg_score, roc_auc_score
 from tests.distributed.hosts import hosts_of
-from tests.distributed.test_dask import dask_hosts, rows_of
 from tests.opt_ml import Outcome, Source, csv, parquet
 
 if TYPE_CHECKING:
@@ -204,35 +203,3 @@ def test_survival_times_may_be_on_one_of_two_hosts(tmp_path: Path, table: pd.Dat
     matrix.set_float_info("label_lower_bound", rows["low"])
     matrix.set_float_info("label_upper_bound", rows["high"])
     assert_same_trees(leader.booster(), xgb.train({"max_depth": 3, "objective": "survival:aft"}, matrix, 4))
-
-
-def test_a_worker_of_the_dask_mode_without_rows_does_no_harm(tmp_path: Path, table: pd.DataFrame) -> None:
-    # A file of one row group can't be shared out.
-    settings = {**SETTINGS, "enable_categorical": "true"}
-    with dask_hosts(tmp_path, [{"train": in_any_order(table)}], settings) as job:
-        leader = assert_trained(job.run())
-    [counts], _ = rows_of(leader)
-    assert sorted(counts) == [0, ROWS]
-    assert_same_trees(leader.booster(), by_one(table))
-
-
-def test_what_a_host_without_rows_would_harm_is_refused(tmp_path: Path, table: pd.DataFrame) -> None:
-    rows = table.assign(query=np.arange(ROWS) // 10)
-    settings = {
-        **SETTINGS,
-        "objective": "reg:quantileerror",
-        "quantile_alpha": 0.3,
-        "categorical_columns": "word",
-        "group_column": "query",
-    }
-    with hosts_of(
-        tmp_path, [{"train": NOTHING}, {"train": named(rows)}], settings, distribution="ShardedByS3Key"
-    ) as job:
-        outcomes = job.run()
-    assert [outcome.code for outcome in outcomes] == [2, 2]
-    lines = str(outcomes[0].failure).splitlines()
-    assert lines[0].startswith(
-        "UserError: 2 mistakes. 1. channel train has categories and no row on 127.0.0.1: "
-        "objective=reg:quantileerror then needs base_score"
-    )
-    assert "group_column then goes with an objective that ranks only" in lines[1]

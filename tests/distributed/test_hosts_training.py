@@ -115,6 +115,17 @@ def test_three_hosts_with_fewer_files_cut_them_between_lines(
     assert max(each) - min(each) < 60
 
 
+def test_a_file_in_which_quotes_come_late_is_read_whole_by_one_host(
+    tmp_path: Path, table: pd.DataFrame
+) -> None:
+    noted = table.assign(note=["plain"] * 2000 + ["two\nlines, and\n1,2,3"] * 1000)
+    same = {"train": csv(noted, header=True)}
+    with hosts_of(tmp_path, [same] * 3, {**SETTINGS, "drop_columns": "note"}) as job:
+        leader = assert_trained(job.run())
+    assert rows_of(leader) == ([3000, 0, 0], 3000)
+    assert "none is cut, for text in them is quoted" in leader.log
+
+
 def test_a_single_parquet_file_is_cut_between_row_groups(tmp_path: Path, table: pd.DataFrame) -> None:
     path = tmp_path / "table.parquet"
     table.to_parquet(path, index=False, row_group_size=500)

@@ -10,14 +10,15 @@ import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.image.environments import python_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
+ECR = Path(__file__).with_name("ecr.py")
 REGISTRY = """
 version: 0.1
 log: {{level: warn}}
@@ -55,7 +56,7 @@ def stand_in(folder: Path) -> Iterator[Stand]:
     config.write_text(REGISTRY.format(folder=folder / "registry", address=registry))
     host, port = moto.split(":")
     commands: list[list[str | Path]] = [
-        [python_of("aws-stand-in").with_name("moto_server"), "--host", host, "--port", port],
+        [python_of("aws-stand-in"), ECR, registry, "--host", host, "--port", port],
         ["docker-registry", "serve", config],
     ]
     with (folder / "stand-ins.log").open("w") as log:

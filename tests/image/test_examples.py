@@ -6,8 +6,10 @@ runs in containers. Those for local mode start the containers themselves.
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +21,7 @@ import pandas as pd
 import pytest
 import xgboost as xgb
 from tests.image.aws import Stand, stand_in
-from tests.image.containers import image
+from tests.image.containers import DOCKER, containers, image
 from tests.image.environments import python_of
 from tests.image.requested import Platform
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from tests.opt_ml import Outcome
 
 REPOSITORY = Path(__file__).parents[2]
+EXAMPLES = REPOSITORY / "examples"
 ROLE = "arn:aws:iam::123456789012:role/training"
 QUIET = "SchemaVersion: '1.0'\nSageMaker: {PythonSDK: {Modules: {TelemetryOptOut: true}}}\n"
 
@@ -125,13 +128,13 @@ def frame(cloud: Cloud, key: str) -> pd.DataFrame:
 def test_one_instance(cloud: Cloud, platform: Platform, sdk: str, example: str) -> None:
     prefix = example.removesuffix(".py")
     cloud.make_dataset(f"{prefix}/train", "--files", "2", "--megabytes", "2")
-    cloud.make_dataset(f"{prefix}/validation", "--files", "1", "--megabytes", "0.5")
+    cloud.make_dataset(f"{prefix}/validation", "--files", "1", "--megabytes", "0.5", "--first-part", "2")
     request = cloud.request_of(sdk, example, prefix)
     assert request["ResourceConfig"]["InstanceType"] == "ml.m5.4xlarge"
     (outcome,) = platform.run(request)
     assert outcome.code == 0, outcome.log
     assert re.search(r"\[0\]\ttrain-auc:[\d.]+\ttrain-logloss:[\d.]+\tvalidation-auc:", outcome.log)
-    assert area_under_curve(outcome, frame(cloud, f"{prefix}/validation/part-00000.csv")) > 0.8
+    assert area_under_curve(outcome, frame(cloud, f"{prefix}/validation/part-00002.csv")) > 0.8
 
 
 def test_several_hosts_stream_their_own_files(cloud: Cloud, platform: Platform) -> None:
@@ -148,15 +151,16 @@ def test_several_hosts_stream_their_own_files(cloud: Cloud, platform: Platform) 
 
 
 def test_all_gpus_rehearsed_on_processors(cloud: Cloud, platform: Platform) -> None:
-    for channel, files in {"train": "8", "validation": "2"}.items():
-        cloud.make_dataset(f"taxi/{channel}", "--format", "parquet", "--files", files, "--megabytes", "0.5")
+    form = ("--format", "parquet", "--megabytes", "0.5")
+    cloud.make_dataset("taxi/train", "--files", "8", *form)
+    cloud.make_dataset("taxi/validation", "--files", "2", "--first-part", "8", *form)
     options = ("--instances", "2", "--rounds", "10", "--rehearse")
     request = cloud.request_of("sdk-v2", "all_gpus.py", "taxi", *options)
     first, second = platform.run(request)
     assert first.code == second.code == 0, first.log + second.log
     assert "Mode: dask" in first.log
     assert re.search(r"\[9\]\ttrain-rmse:[\d.]+\tvalidation-rmse:[\d.]+", first.log)
-    assert area_under_curve(first, frame(cloud, "taxi/validation/part-00000.parquet")) > 0.8
+    assert area_under_curve(first, frame(cloud, "taxi/validation/part-00008.parquet")) > 0.8
 
 
 def test_the_announced_settings_without_a_gpu_are_refused_in_one_sentence(
@@ -186,14 +190,15 @@ def test_the_benchmark_starts_its_grid_and_prints_its_table(cloud: Cloud, tmp_pa
 
 def run_locally(folder: Path, sdk: str, example: str, *options: str | Path) -> str:
     """Run an example on folder/data as a user without an AWS account; return what it said."""
-    (folder / "quiet.yaml").write_text(QUIET)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    quiet = {"SAGEMAKER_USER_CONFIG_OVERRIDE": str(folder / "quiet.yaml")}
-    common: list[str | Path] = ["--image", image("cpu"), "--data", folder / "data"]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "SAGEMAKER_"))}
+    (folder / "bin").mkdir()
+    (folder / "bin/docker").symlink_to(str(shutil.which(DOCKER)))
+    path = f"{folder / 'bin'}:{os.environ['PATH']}"
+    common: list[str | Path] = ["--image", image("cpu"), "--data", "data"]
     command: list[str | Path] = [python_of(sdk), REPOSITORY / "examples" / example, *common, *options]
     done = subprocess.run(
         command,
-        env={**kept, **quiet, "SAGEMAKER_SUPPRESS_V2_WARNING": "1", "DOCKER_CONFIG": str(folder / "docker")},
+        env={**kept, "PATH": path, "DOCKER_CONFIG": str(folder / "docker")},
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -210,10 +215,19 @@ def test_local_mode_without_an_account(tmp_path: Path, table: pd.DataFrame, host
     for channel, rows in {"train": table, "validation": table[:500]}.items():
         (tmp_path / "data" / channel).mkdir(parents=True)
         rows.to_csv(tmp_path / "data" / channel / "rows.csv", index=False, header=False)
-    options: list[str | Path] = ["--instances", str(hosts), "--output", tmp_path / "output"]
-    said = run_locally(tmp_path, "sdk-v2", "local_mode.py", *options)
+    (tmp_path / "settings.json").write_text(json.dumps({"num_round": 30, "max_depth": 4}))
+    before = containers()
+    said = run_locally(
+        tmp_path,
+        "sdk-v2",
+        "local_mode.py",
+        *("--instances", str(hosts), "--output", "output", "--hyperparameters", "settings.json"),
+    )
+    assert "Traceback" not in said
+    assert containers() == before
     model = tmp_path / "output/xgboost-model"
     assert f"Model: {model}" in said
+    assert "[29]\ttrain-rmse:" in said
     predicted = xgb.Booster(model_file=bytearray(model.read_bytes())).inplace_predict(
         table.drop(columns="y").to_numpy()
     )
@@ -225,5 +239,14 @@ def test_the_third_sdk_in_local_mode(tmp_path: Path, table: pd.DataFrame) -> Non
     for channel, rows in {"train": labelled, "validation": labelled[:500]}.items():
         (tmp_path / "data" / channel).mkdir(parents=True)
         rows.to_csv(tmp_path / "data" / channel / "rows.csv", index=False, header=False)
-    run_locally(tmp_path, "sdk-v3", "model_trainer.py", "--local", tmp_path / "job")
+    said = run_locally(tmp_path, "sdk-v3", "model_trainer.py", "--local", "job")
+    assert "Traceback" not in said
     assert (tmp_path / "job/compressed_artifacts/model.tar.gz").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES.rglob("*.py")), ids=lambda path: path.stem)
+def test_help_needs_no_sdk(example: Path) -> None:
+    """Our own environment, in which this runs, has neither."""
+    done = subprocess.run([sys.executable, example, "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("usage: ")

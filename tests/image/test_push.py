@@ -59,7 +59,7 @@ class Pusher:
         """Run the script; an environment variable that is None is absent."""
         changed = self.aws.environ(self.folder) | environ
         return subprocess.run(
-            [REPOSITORY / "scripts/push", "--registry", self.aws.registry, *arguments],
+            [REPOSITORY / "scripts/push", *arguments],
             env={name: value for name, value in changed.items() if value is not None},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -82,6 +82,19 @@ def remove(aws: Stand, names: list[str]) -> None:
     docker("image", "rm", *names, *pushed)
 
 
+def uri_of(done: subprocess.CompletedProcess[str]) -> str:
+    """Return the URI that the script names for jobs."""
+    found = re.search(r"^Image URI for jobs: (\S+@sha256:[0-9a-f]{64})$", done.stdout, re.MULTILINE)
+    assert found, done.stdout
+    return found[1]
+
+
+def without_aws(folder: Path) -> dict[str, str | None]:
+    """Return the environment of a user who has no AWS account."""
+    none = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL")
+    return {**dict.fromkeys(none), "AWS_EC2_METADATA_DISABLED": "true", "HOME": str(folder)}
+
+
 def test_a_pushed_image_is_pulled_by_its_digest_and_trains(
     pusher: Pusher, table: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -91,17 +104,16 @@ def test_a_pushed_image_is_pulled_by_its_digest_and_trains(
     assert "Created the repository smxgb in account 123456789012, eu-west-1." in done.stdout
     for tag in ("1.2.3-cpu", f"1.2.3-cpu-{COMMIT[:12]}"):
         assert f"Pushing {pusher.aws.registry}/smxgb:{tag} ..." in done.stdout
-    found = re.search(r"^Image URI for jobs: (\S+@sha256:[0-9a-f]{64})$", done.stdout, re.MULTILINE)
-    assert found, done.stdout
-    assert f"Digest: {found[1].split('@')[1]}\n" in done.stdout
+    uri = uri_of(done)
+    assert f"Digest: {uri.split('@')[1]}\n" in done.stdout
     remove(pusher.aws, [name])
-    assert docker("pull", found[1]).returncode == 0
+    assert docker("pull", uri).returncode == 0
     base = write_opt_ml(tmp_path / "ml", hyperparameters={"num_round": 2}, channels={"train": table})
-    container = start(base, "train", name=found[1])
+    container = start(base, "train", name=uri)
     outcome = container.outcome()
     assert outcome.code == 0, outcome.log
     assert outcome.model
-    docker("image", "rm", found[1])
+    docker("image", "rm", uri)
 
 
 def test_a_version_is_pushed_once(pusher: Pusher) -> None:
@@ -110,8 +122,42 @@ def test_a_version_is_pushed_once(pusher: Pusher) -> None:
     other = pusher.image("1.3.0", commit=COMMIT[::-1])
     done = pusher.push(other)
     assert done.returncode == 1
-    assert "smxgb:1.3.0-cpu is there already, and a version never changes: raise __version__" in done.stdout
+    assert "smxgb:1.3.0-cpu is there already, and a version never changes: it is another image" in done.stdout
+    assert "Raise __version__" in done.stdout
     assert "Pushing" not in done.stdout
+
+
+def test_who_pushes_the_same_image_again_is_told_where_it_is(pusher: Pusher) -> None:
+    name = pusher.image("1.3.1")
+    first = pusher.push(name)
+    again = pusher.push(name)
+    assert again.returncode == 1
+    assert "is there already, and a version never changes: it is this very image" in again.stdout
+    assert uri_of(again) == uri_of(first)
+
+
+def test_another_registry_than_ecr_needs_no_aws(pusher: Pusher, tmp_path: Path) -> None:
+    name = pusher.image("1.3.2")
+    to = (name, "--registry", pusher.aws.registry, "--repository", "elsewhere")
+    first = pusher.push(*to, **without_aws(tmp_path))
+    assert first.returncode == 0, first.stdout
+    assert uri_of(first).startswith(f"{pusher.aws.registry}/elsewhere@")
+    assert not (tmp_path / "docker/config.json").exists()
+    again = pusher.push(*to, **without_aws(tmp_path))
+    assert again.returncode == 1
+    assert "it is this very image" in again.stdout
+    assert uri_of(again) == uri_of(first)
+    other = pusher.push(pusher.image("1.3.2", commit=COMMIT[::-1]), *to[1:], **without_aws(tmp_path))
+    assert other.returncode == 1
+    assert "it is another image than this one" in other.stdout
+    assert uri_of(other) == uri_of(first)
+
+
+def test_another_registry_that_is_not_there(pusher: Pusher, tmp_path: Path) -> None:
+    done = pusher.push(pusher.image("1.3.3"), "--registry", "localhost:9", **without_aws(tmp_path))
+    assert done.returncode == 1
+    assert "scripts/push: Docker could not ask the registry localhost:9" in done.stdout
+    assert "Traceback" not in done.stdout
 
 
 def test_the_pushed_manifest_is_one_image_and_no_list(pusher: Pusher) -> None:
@@ -123,9 +169,7 @@ def test_the_pushed_manifest_is_one_image_and_no_list(pusher: Pusher) -> None:
 
 
 def test_no_credentials(pusher: Pusher, tmp_path: Path) -> None:
-    none = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None}
-    absent = {"AWS_EC2_METADATA_DISABLED": "true", "HOME": str(tmp_path)}
-    done = pusher.push(pusher.image("1.5.0"), **none, **absent)
+    done = pusher.push(pusher.image("1.5.0"), **without_aws(tmp_path) | {"AWS_DEFAULT_REGION": "eu-west-1"})
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1].startswith(
         "scripts/push: there are no AWS credentials: run `aws conf"
@@ -233,7 +277,7 @@ def test_the_phases_of_the_buildspec_build_and_push_a_clone_once(aws: Stand, tmp
     spec = yaml.safe_load((clone / "buildspec.yml").read_text())
     named = {
         "IMAGE": f"smxgb-codebuild-{os.getpid()}:cpu",
-        "PUSH_OPTIONS": f"--repository built --registry {aws.registry}",
+        "PUSH_OPTIONS": "--repository built",
     }
     environ = aws.environ(tmp_path) | spec["env"]["variables"] | named
     phases = [spec["phases"][name]["commands"] for name in ("install", "build", "post_build")]

@@ -48,7 +48,6 @@ class Reader:
         """Put real names where the README has an example's."""
         registry = self.aws.registry
         for written, real in {
-            "scripts/push smxgb:cpu": f"scripts/push {IMAGE} --registry {registry}",
             "smxgb:cpu": IMAGE,
             "123456789012.dkr.ecr.eu-west-1.amazonaws.com": registry,
             "IMAGE_URI": IMAGE,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from smxgb.metrics import metric_definitions
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -65,4 +67,7 @@ def test_the_grid_gives_a_job_for_each_count_with_a_name_that_sagemaker_takes(be
     assert len(set(names)) == len(names)
     assert all(len(name) <= 63 and name.replace("-", "").isalnum() for name in names)
     assert all(type(value) is str for request in requests for value in request["HyperParameters"].values())
+    for request in requests:
+        asked = request["AlgorithmSpecification"]["MetricDefinitions"]
+        assert [definition for definition in metric_definitions() if definition in asked] == asked
     assert {entry["instance"] for entry in grid["job"]} == set(grid["prices"])

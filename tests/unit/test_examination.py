@@ -113,6 +113,13 @@ def test_more_classes_than_rows_are_taken_for_labels_that_are_none() -> None:
     assert "has the label 12345, which makes 12,346 classes of 100 rows: number the classes" in text
 
 
+def test_labels_of_some_rows_only_are_not_held_to_their_number() -> None:
+    found = {"train": labels(0, 12_345)}
+    assert check_labels(settings(objective="multi:softmax"), found, rows=None) == 12_346
+    some = settings(objective="multi:softmax", base_score="[0.2, 0.3, 0.5]")
+    assert check_labels(some, {"train": labels(0, 1)}, rows=None) == 2
+
+
 def test_the_same_labels_in_both_channels_are_one_mistake() -> None:
     found = {"train": labels(1, 2), "validation": labels(1, 3)}
     with pytest.raises(UserError) as caught:
@@ -158,9 +165,19 @@ def test_weights_that_are_all_0_are_refused_in_every_channel() -> None:
     assert caught.value.mistakes[0].startswith("channel validation: the weights of all 2 rows are 0")
 
 
-def test_classes_that_no_row_has_are_said(capsys: pytest.CaptureFixture[str]) -> None:
-    check_all_rows(settings(objective="multi:softmax"), {"train": seen(0, 1, 3), "validation": seen(5)}, 6)
-    assert "No row has the label 2, 4, which are classes" in capsys.readouterr().out
+def test_classes_that_no_row_has_are_said() -> None:
+    channels = {"train": seen(0, 1, 3), "validation": seen(5)}
+    (said,) = check_all_rows(settings(objective="multi:softmax"), channels, 6)
+    assert said.startswith("No row has the label 2, 4, which are classes")
+
+
+def test_a_label_that_all_rows_have_is_said() -> None:
+    parameters = settings(objective="binary:logistic", eval_metric="auc")
+    channels = {"train": seen(1, 1), "validation": seen(0, 1)}
+    assert check_all_rows(parameters, channels, None) == [
+        "Every row of train has the label 1: there is nothing to learn."
+    ]
+    assert not check_all_rows(parameters, {"train": seen(0, 1), "validation": seen(1, 1)}, None)
 
 
 def test_labels_that_make_far_more_classes_than_there_are_labels_are_refused() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from smxgb.batch import SPARSE, Dense, Schema, Sparse
 from smxgb.errors import UserError
-from smxgb.features import describe_indexing, fitted, settle
+from smxgb.features import MOST, counted, describe_indexing, describe_unused, fitted, settle
 from smxgb.store import Extent, Stored, Summary, summarise
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ UNNAMED = Schema((), invented=True)
 
 
 def seen(lowest: int | None, highest: int | None, width: int = 0) -> Summary:
-    return Summary(rows=5, extent=Extent(lowest, highest, width))
+    return Summary(rows=5, extent=Extent(lowest, highest, width), present=0 if highest is None else 5)
 
 
 def settled(
@@ -94,9 +94,36 @@ def test_dense_and_sparse_channels_need_the_same_width() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (seen(1, MOST), None),
+        (seen(0, MOST - 1), None),
+        (
+            seen(0, MOST),
+            "a row with the index 16777216, which makes 16,777,217 features, and a model can have",
+        ),
+        (seen(1, 2**31 - 1), "a row with the index 2147483647, which makes 2,147,483,647 features, and a"),
+        (seen(1, 3, 1 << 40), "a record whose shape says that there are 1,099,511,627,776 features, and a"),
+    ],
+)
+def test_a_huge_index_is_refused_before_there_are_so_many_names(found: Summary, said: str | None) -> None:
+    summaries = {"train": seen(1, 3), "validation": found}
+    types: dict[str, ContentType] = {"train": "libsvm", "validation": "libsvm"}
+    if said is None:
+        assert counted(summaries, types, "auto")[0] == MOST
+        return
+    with pytest.raises(UserError) as caught:
+        settled(summaries)
+    assert caught.value.mistakes[0].startswith(f"channel validation has {said}")
+    assert caught.value.mistakes[0].endswith("mend that row, or number the features one after the other.")
+
+
 def test_rows_without_any_value_leave_nothing_to_train_on() -> None:
     with pytest.raises(UserError, match="no row has a value, so there is no feature"):
         settled({"train": seen(None, None)})
+    with pytest.raises(UserError, match="no row has a value, so there is no feature"):
+        settled({"train": Summary(rows=5, extent=Extent(1, 1), present=0)})
 
 
 def test_indices_become_positions() -> None:
@@ -144,6 +171,27 @@ def test_batches_get_one_dictionary_whatever_their_own(capsys: pytest.CaptureFix
     assert codes == {"train": [[1, 0, None], [2, 0]], "validation": [[None, 2]]}
     said = capsys.readouterr().out
     assert said == "Channel validation: 1 categories of 'c' are not in train and count as missing: d.\n"
+
+
+def test_categories_that_train_has_not_at_all_are_missing_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    channels = {}
+    for name, rows in (("train", coded(None, None)), ("validation", coded("d", None))):
+        channels[name] = Stored(summarise(rows), lambda rows=rows: iter([rows]))  # type: ignore[misc]
+    summaries = {name: kept.summary for name, kept in channels.items()}
+    schema = settled(summaries, "auto", "csv", CATEGORICAL)
+    assert schema.categories == {}
+    for name, kept in channels.items():
+        (batch,) = fitted(name, kept, schema, "csv").batches()
+        assert batch.features["c"].type == pa.float32()
+        assert batch.features["c"].to_pylist() == [None, None]
+    assert capsys.readouterr().out == (
+        "Channel validation: 1 categories of 'c' are not in train and count as missing: d.\n"
+    )
+    assert describe_unused(schema, summaries["train"]) == [
+        "Missing in every row of train: 'c', which is therefore no feature of categories."
+    ]
+    with_some = summarise(coded("a"))
+    assert describe_unused(settled({"train": with_some}, "auto", "csv", CATEGORICAL), with_some) == []
 
 
 def test_categories_that_are_whole_numbers_are_in_their_order() -> None:

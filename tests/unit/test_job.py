@@ -3,10 +3,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import pytest
-
-from smxgb.errors import UserError
-from smxgb.job import Job, Places, load_job
+from smxgb.job import Job, Partition, Places, load_job
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,19 +31,13 @@ def job_of(base: Path, files: list[str], **settings: object) -> Job:
     return load_job(environ, Places(base / "settings.json", {"train": base / "rows"}))
 
 
-def test_a_column_that_only_folders_hold_is_refused_unless_it_is_dropped(tmp_path: Path) -> None:
-    files = ["day=1/y=0/a.csv", "day=1/y=1/a.csv"]
-    with pytest.raises(UserError) as caught:
-        job_of(tmp_path, files)
-    assert caught.value.mistakes == (
-        (
-            "channel 'train' has folders named y=0 and the like, as a table partitioned by 'y' has: no file "
-            "holds that column, and it is not read. Write the table unpartitioned, or leave the column out "
-            "with drop_columns=y."
-        ),
-    )
-    job = job_of(tmp_path, files, drop_columns="y,z")
-    assert job.data.drop == ("z",)
+def test_columns_of_folders_names_are_known_to_what_reads_the_files(tmp_path: Path) -> None:
+    job = job_of(tmp_path, ["day=1/y=0/a.csv", "day=1/y=1/a.csv"], drop_columns="y,z")
+    assert set(job.data.partitions) == {
+        Partition("train", "day", "1", varies=False),
+        Partition("train", "y", "0", varies=True),
+    }
+    assert job.data.drop == ("y", "z")
     for column in ("y", "day"):
         assert f"Channel 'train': the column {column!r} of its folders' names is not read." in job.notes
 

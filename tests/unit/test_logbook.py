@@ -13,12 +13,12 @@ from smxgb.machine import Machine
 from smxgb.modes import Choice, Team
 
 
-def job(count: int, size: int) -> Job:
+def job(count: int, size: int, current: str = "algo-1", hosts: tuple[str, ...] = ("algo-1",)) -> Job:
     files = tuple(DataFile(Path(f"/data/train/{number}"), size) for number in range(count))
     train = Channel("train", Path("/data/train"), "csv", "File", "FullyReplicated", files)
     return Job(
         paths=Paths(Path("/opt/ml")),
-        hosts=Hosts("algo-1", ("algo-1",)),
+        hosts=Hosts(current, hosts),
         machine=Machine(2, 8 << 30, "cgroup", 7 << 30, ()),
         parameters=parse({"num_round": 3, "eta": "0.3"}),
         channels=Channels(train, None, ("Channel 'x' is not used.",)),
@@ -34,6 +34,13 @@ def test_the_start_says_what_runs_on_what_and_why() -> None:
     assert channel == "Channel train: 1 file, 2.0 KiB, csv (given), File, FullyReplicated."
     assert settings == 'Hyperparameters: {"num_round": 3, "eta": 0.3}'
     assert note == "a note"
+
+
+def test_another_host_says_in_one_line_what_only_it_knows() -> None:
+    block = start_block(job(2, 2048, "algo-2", ("algo-1", "algo-2")))
+    assert block == [
+        "Host algo-2: cpu, 2 threads, 7.0 GiB free of 8.0 GiB (the cgroup's); train 2 files, 4.0 KiB."
+    ]
 
 
 @pytest.mark.parametrize(

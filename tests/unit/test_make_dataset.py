@@ -1,19 +1,20 @@
 from __future__ import annotations
 
+import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-PROGRAM = Path(__file__).parents[2] / "benchmarks/make_dataset.py"
+PROGRAM = Path(__file__).parents[2] / "scripts/make_dataset"
 
 
-def make(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, PROGRAM, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+def make(*arguments: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    command = [PROGRAM, *arguments]
+    return subprocess.run(command, env=kept | environ, capture_output=True, text=True, check=False)
 
 
 def files(folder: Path) -> list[Path]:
@@ -44,6 +45,43 @@ def test_generated_files_differ_and_one_model_fits_them_all(tmp_path: Path) -> N
     assert not first.equals(second)
     model = LogisticRegression().fit(first.iloc[:, 1:], first[0])
     assert model.score(second.iloc[:, 1:], second[0]) > 0.75
+
+
+def test_two_sets_of_different_parts_share_no_row_and_one_rule(tmp_path: Path) -> None:
+    assert make(tmp_path / "train", "--files", "3", "--megabytes", "0.3").returncode == 0
+    options = ("--files", "1", "--megabytes", "0.3", "--first-part", "3")
+    assert make(tmp_path / "validation", *options).returncode == 0
+    assert [path.name for path in files(tmp_path / "validation")] == ["part-00003.csv"]
+    train = pd.concat([pd.read_csv(path, header=None) for path in files(tmp_path / "train")])
+    validation = pd.read_csv(files(tmp_path / "validation")[0], header=None)
+    features = list(range(1, 29))
+    assert not len(train.merge(validation, on=features))
+    model = LogisticRegression().fit(train[features], train[0])
+    assert model.score(validation[features], validation[0]) > 0.75
+
+
+def test_the_parts_of_a_table_of_ones_own_are_not_numbered(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("y,a\n0,1\n")
+    done = make(tmp_path / "data", "--table", tmp_path / "table.csv", "--first-part", "1")
+    assert done.returncode == 1
+    assert "without --table, whose rows are the same in every file" in done.stderr
+
+
+def test_names_are_kept_where_they_are_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("a,y\n10,0\n20,1\n")
+    options = ("--files", "1", "--megabytes", "0.01", "--table", tmp_path / "table.csv", "--header")
+    done = make(tmp_path / "data", *options)
+    table = pd.read_csv(files(tmp_path / "data")[0])
+    assert table[:4].to_dict("list") == {"a": [10, 20, 10, 20], "y": [0, 1, 0, 1]}
+    assert done.stdout == f"1 file of {len(table):,} rows each in {tmp_path}/data\n"
+
+
+def test_without_credentials_the_cure_is_named(tmp_path: Path) -> None:
+    done = make("s3://bucket/train", AWS_EC2_METADATA_DISABLED="true", HOME=str(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        "scripts/make_dataset: s3://bucket/train: there are no AWS credentials: run `aws configure`"
+    )
 
 
 def test_copies_are_the_same_bytes(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -23,6 +24,7 @@ from smxgb.metrics import (
 )
 from smxgb.objectives import Kind, Objective, kind_of
 
+REPOSITORY = Path(__file__).parents[2]
 OBJECTIVES = get_args(Objective)
 UPSTREAM = [name for name, entry in METRICS.items() if entry.source == "xgboost"]
 
@@ -261,8 +263,10 @@ def test_early_stopping_watches_the_last_of_the_list_else_the_tuned_metric_else_
     assert monitored_metric([], None, default) == default
 
 
-def test_the_tuners_regexes_find_their_metric_in_the_log_as_cloudwatch_shows_it() -> None:
-    line = "[12]#011train-mape:2.5#011train-logloss:-0.25#011validation-mape:3.5#011validation-logloss:-0.75"
+@pytest.mark.parametrize("tab", ["\t", "#011"])
+def test_the_tuners_regexes_find_their_metric_in_the_log_and_as_cloudwatch_shows_it(tab: str) -> None:
+    values = ["train-mape:2.5", "train-logloss:-0.25", "validation-mape:3.5", "validation-logloss:-0.75"]
+    line = tab.join(["[12]", *values])
     for name, value in (("logloss", "-0.75"), ("mape", "3.5")):
         found = re.search(tuning_regex("validation", name), line)
         assert found is not None
@@ -273,11 +277,17 @@ def test_the_metric_definitions_are_compilable_and_unique() -> None:
     definitions = metric_definitions()
     assert {
         "Name": "validation:rmse",
-        "Regex": r".*\[[0-9]+\].*#011validation-rmse:(-?[0-9.]+)",
+        "Regex": r".*\[[0-9]+\].*validation-rmse:(-?[0-9.]+)",
     } in definitions
     assert len({definition["Name"] for definition in definitions}) == len(definitions)
     for definition in definitions:
         re.compile(definition["Regex"])
+
+
+@pytest.mark.parametrize("path", ["README.md", "examples/one_instance.py"])
+def test_the_definition_that_users_are_shown_is_the_containers(path: str) -> None:
+    definition = f'{{"Name": "validation:auc", "Regex": r"{tuning_regex("validation", "auc")}"}}'
+    assert definition in (REPOSITORY / path).read_text()
 
 
 @pytest.fixture(autouse=True)

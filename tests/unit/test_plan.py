@@ -51,6 +51,14 @@ def test_validation_rows_need_less_than_those_that_are_trained_on() -> None:
     assert needed() < both < 2 * needed()
 
 
+def test_each_feature_of_sparse_rows_needs_memory_of_its_own() -> None:
+    few, many = (
+        needed({"train": Shape(10, columns, missing=1 - 5 / columns, sparse=True)}) * ROWS
+        for columns in (1000, 1_001_000)
+    )
+    assert many - few == pytest.approx(750 * 1_000_000)
+
+
 def test_more_outputs_need_more() -> None:
     few, many = (
         needed(classes=count, objective="multi:softprob", eval_metric="mlogloss") for count in (2, 50)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smxgb.channels import Channel, DataFile
+from smxgb.errors import UserError
 from smxgb.job import DataSettings
 from smxgb.readers import open_reader
 from smxgb.readers.csv_blocks import read_part
@@ -122,3 +123,26 @@ def test_a_file_with_quotes_is_not_cut(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('1,"two\nlines"\n' * 100)
     whole = channel(tmp_path)
     assert [split(whole, worker, 3) for worker in range(3)] == [whole.files, (), ()]
+
+
+@pytest.mark.parametrize("workers", [2, 5])
+def test_no_part_of_a_file_that_holds_a_quote_is_read(tmp_path: Path, workers: int) -> None:
+    plain = "".join(f"{row},10\n" for row in range(10_000))
+    (tmp_path / "a.csv").write_text(plain + '1,"2\n3"\n' * 3000 + plain)
+    whole = channel(tmp_path)
+    shares = [split(whole, worker, workers) for worker in range(workers)]
+    assert all(share[0].is_part for share in shares)
+    refused: list[str] = []
+    for share in shares:
+        try:
+            labels(whole, share)
+        except UserError as error:
+            refused += error.mistakes
+    assert refused
+    assert set(refused) == {
+        (
+            "train/a.csv is cut between workers, for there are fewer files than workers, and text in it is "
+            "quoted, in which a line end can't be told from a record's end: give at least as many files as "
+            "workers, use input mode File, or write the file without quotes."
+        )
+    }

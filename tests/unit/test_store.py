@@ -103,7 +103,7 @@ def test_rows_that_are_dropped_are_counted_once(
 
 def test_a_channel_without_valid_labels_has_no_rows(tmp_path: Path) -> None:
     stored = kept(tmp_path, pa.table({"y": [None, None], "a": [1, 2]}), "csv", "File", invalid_label="drop")
-    assert stored.summary == Summary(rows=0, dropped=2, columns=1)
+    assert stored.summary == Summary(rows=0, dropped=2, columns=1, roles=frozenset({"label"}))
     assert list(stored.batches()) == []
 
 

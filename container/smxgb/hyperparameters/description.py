@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 from smxgb.content_types import CONTENT_TYPES
 from smxgb.hyperparameters.declaration import OBSOLETE, Hyperparameters, Use, name_of, trait_of
 from smxgb.hyperparameters.upstream import defaults
-from smxgb.metrics import METRICS, metric_definitions
+from smxgb.metrics import METRICS, MOST_DEFINITIONS, metric_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -129,7 +129,8 @@ def _range(noun: str, metadata: list[Any]) -> str:
 def describe() -> dict[str, object]:
     """Return what this container takes and reports, ready for JSON.
 
-    `metric_definitions` has the form of SageMaker's `MetricDefinitions` (Name, Regex), for automatic tuning.
+    `metric_definitions` has the form of SageMaker's `MetricDefinitions` (Name, Regex), for automatic tuning;
+    a job takes `metric_definitions_of_a_job` of them at most.
     """
     upstream = defaults()
     return {
@@ -148,6 +149,7 @@ def describe() -> dict[str, object]:
             }
             for name, entry in METRICS.items()
         ],
+        "metric_definitions_of_a_job": MOST_DEFINITIONS,
         "metric_definitions": metric_definitions(),
     }
 

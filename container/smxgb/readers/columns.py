@@ -15,6 +15,7 @@ from smxgb.log import log
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from smxgb.channels import Name
     from smxgb.hyperparameters import ColumnRef
     from smxgb.job import DataSettings
 
@@ -60,7 +61,8 @@ def label_index(settings: DataSettings) -> int | None:
     ref = settings.label if settings.lower is None else settings.lower
     if ref is not None:
         return ref if isinstance(ref, int) else None
-    others = [*settings.drop, settings.weight, settings.group]
+    dropped = (ref for ref in settings.drop if ref not in settings.absent)
+    others = [*dropped, settings.weight, settings.group]
     if any(isinstance(other, str) for other in others):
         return None
     return next(index for index in count() if index not in others)
@@ -109,7 +111,7 @@ def _chosen_columns(
         check_names(names, source)
     taken: dict[int, str] = {}
     roles: list[tuple[Role, int]] = []
-    for role, ref, setting in _references(settings):
+    for role, ref, setting in _references(settings, names):
         with mistakes.collect():
             position = _find(setting, ref, names, width, source)
             if role is None:  # a column may be dropped by its index and by its name
@@ -212,6 +214,24 @@ def chosen(layout: Layout, own: Schema, wanted: Schema) -> tuple[int, ...]:
     return tuple(index for name, index in zip(own.names, layout.features, strict=True) if name in names)
 
 
+def check_partitions(channel: Name, names: tuple[str, ...] | None, settings: DataSettings) -> None:
+    """Raise UserError for columns that only the names of a channel's folders hold.
+
+    `names` are those that its first file has, if any: a table may hold the columns all the same.
+    """
+    mistakes = Mistakes()
+    for found in settings.partitions:
+        name = found.column
+        is_needed = found.channel == channel and found.varies and name not in settings.drop
+        if is_needed and name not in (names or ()):
+            mistakes.add(
+                f"channel '{channel}' has folders named {name}={found.value} and the like, as a table "
+                f"partitioned by {name!r} has: no file holds that column, and it is not read. Write the "
+                f"table unpartitioned, or leave the column out with drop_columns={name}."
+            )
+    mistakes.raise_any()
+
+
 def check_names(names: tuple[str, ...] | None, source: str) -> None:
     """Raise UserError if a name occurs twice."""
     twice = [repr(short(name)) for name, times in Counter(names or ()).items() if times > 1]
@@ -238,9 +258,15 @@ def _check_same(layout: Layout, names: tuple[str, ...], source: str, first: str)
         )
 
 
-def _references(settings: DataSettings) -> Iterator[tuple[Role | None, ColumnRef, str]]:
-    """Yield each column that the settings name, with its role (None: dropped) and the setting as given."""
-    for ref in dict.fromkeys(settings.drop):
+def _references(
+    settings: DataSettings, names: tuple[str, ...] | None
+) -> Iterator[tuple[Role | None, ColumnRef, str]]:
+    """Yield each column that the settings name, with its role (None: dropped) and the setting as given.
+
+    A file, whose columns have `names`, may lack those that folders hold.
+    """
+    absent = settings.absent.difference(names or ())
+    for ref in dict.fromkeys(ref for ref in settings.drop if ref not in absent):
         yield None, ref, f"drop_columns={short(str(ref))}"
     for role, setting in SETTINGS.items():
         ref = getattr(settings, role)
@@ -275,8 +301,9 @@ def _find(setting: str, ref: ColumnRef, names: tuple[str, ...] | None, width: in
         # A header may hold numbers as names, as the years of a table are: what is no index is such a name.
         if names is not None and str(ref) in names:
             return names.index(str(ref))
+        hint = " If its first record is a header, set csv_header=true." if names is None else ""
         raise UserError(
-            f"{setting}: {source} has {_columns(width)}, so an index is one of {-width} to {width - 1}."
+            f"{setting}: {source} has {_columns(width)}, so an index is one of {-width} to {width - 1}.{hint}"
         )
     if names is None:
         raise UserError(

@@ -69,7 +69,8 @@ class LibsvmReader:
                     break
             else:
                 raise UserError(f"channel {self._channel.name}: none of its files holds a row.")
-            self._lines = Lines(roles, self._settings, taken(self._settings, roles, source))
+            taking = taken(self._settings, roles, self._channel.name, source)
+            self._lines = Lines(roles, self._settings, taking)
             self._line_bytes = len(block.data) / max(1, block.data.count(b"\n"))
             self._begun = begun((source, block), blocks)
         return self._begun

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+import os
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -18,16 +18,20 @@ from smxgb.content_types import PARQUET_MAGIC
 from smxgb.errors import Mistakes, UserError
 from smxgb.log import log
 from smxgb.readers.categories import CATEGORY
-from smxgb.readers.columns import aligned, assigned, chosen, schema_of, shown
-from smxgb.readers.parquet_types import check_types, converted, dictionaries, saved_index
-from smxgb.readers.rows import Fault, Part, clean, merged, shown_columns, shown_file, told
+from smxgb.readers.columns import aligned, assigned, check_partitions, chosen, schema_of, shown
+from smxgb.readers.parquet_types import check_index, check_types, converted, dictionaries, saved_index
+from smxgb.readers.rows import FLOAT_GROUPS, Fault, Part, clean, merged, shown_columns, shown_file, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from smxgb.batch import Batch, Layout, Schema
+    from smxgb.batch import Batch, Layout, Role, Schema
     from smxgb.channels import Channel, DataFile
     from smxgb.job import DataSettings
+
+ENCRYPTED_MAGIC = b"PARE"
+SIGNATURE_BYTES = 28
+"""A nonce and a tag behind a footer that is signed."""
 
 BUFFER_BYTES = 1 << 16
 """Bytes read at a time from each column; else a whole row group is held before its first row comes."""
@@ -37,17 +41,14 @@ BUFFER_BYTES = 1 << 16
 class _Table:
     """One file: its columns, without an index that pandas saved, and its rows.
 
-    `groups` are the row groups to read, `rows` how many rows they have, `before` how many stand before them;
-    the `largest` group of the file has so many rows.
+    `rows` are those to read; the `largest` row group of the file has so many rows.
     """
 
     file: DataFile
     source: str
     names: tuple[str, ...]
     types: tuple[pa.DataType, ...]
-    groups: range
-    rows: int
-    before: int
+    rows: range
     largest: int
     index: frozenset[str]
 
@@ -82,7 +83,7 @@ class ParquetReader:
 
     def expected_rows(self) -> int:
         """Return how many rows the files have."""
-        return sum(table.rows for table in self._tables)
+        return sum(len(table.rows) for table in self._tables)
 
     def batches(self, schema: Schema) -> Iterator[Batch]:
         """Yield all rows with the columns of `schema`."""
@@ -95,8 +96,10 @@ class ParquetReader:
 
     @cached_property
     def _tables(self) -> list[_Table]:
+        """Those that have rows, or all if none has: a part without rows may be written with other columns."""
         with ThreadPoolExecutor(self._threads, thread_name_prefix="parquet") as pool:
-            tables = list(pool.map(self._table, self._channel.files))
+            every = list(pool.map(self._table, self._channel.files))
+        tables = [table for table in every if table.largest] or every
         index = sorted(set[str]().union(*(table.index for table in tables)))
         if index:
             log(f"Channel {self._channel.name}: left out the index that pandas saved: {', '.join(index)}.")
@@ -105,12 +108,12 @@ class ParquetReader:
     def _table(self, file: DataFile) -> _Table:
         source = shown_file(self._channel, file)
         with _readable(file, source), pq.ParquetFile(file.path) as parquet:
-            schema, groups = parquet.schema_arrow, _groups(file, parquet.metadata)
-            largest = max((group.num_rows for group in _row_groups(parquet.metadata)), default=0)
+            schema, rows = parquet.schema_arrow, _rows(file, parquet.metadata)
+            largest = max(_group_sizes(parquet.metadata), default=0)
         index = saved_index(schema)
         fields = [field for field in schema if field.name not in index]
         names = tuple(field.name for field in fields)
-        return _Table(file, source, names, tuple(field.type for field in fields), *groups, largest, index)
+        return _Table(file, source, names, tuple(field.type for field in fields), rows, largest, index)
 
     @cached_property
     def _layouts(self) -> list[Layout]:
@@ -123,15 +126,22 @@ class ParquetReader:
                 layouts.append(aligned(layouts[0], table.names, len(table.names), table.source, first.source))
         mistakes.raise_any()
         check_types(
-            (table.source, table.names, table.types, layout)
-            for table, layout in zip(self._tables, layouts, strict=True)
+            (
+                (table.source, table.names, table.types, layout)
+                for table, layout in zip(self._tables, layouts, strict=True)
+            ),
+            dictionaries=self._settings.dictionaries,
         )
         return layouts
 
     def _first_layout(self, table: _Table) -> Layout:
+        check_partitions(self._channel.name, table.names, self._settings)
         width = len(table.names)
         if self._like is None or self._like.layout is None:
-            layout = assigned(table.names, width, replace(self._settings, csv_weights=False), table.source)
+            check_index(self._settings, table.index, table.source)
+            drop = tuple(ref for ref in self._settings.drop if ref not in table.index)
+            settings = replace(self._settings, csv_weights=False, drop=drop)
+            layout = assigned(table.names, width, settings, table.source)
             if self._settings.dictionaries:
                 layout = dictionaries(layout, table.types)
             return layout
@@ -144,60 +154,84 @@ class ParquetReader:
                 yield from self._file_parts(table, layout, features)
 
     def _file_parts(self, table: _Table, layout: Layout, features: Sequence[int]) -> Iterator[Part]:
-        roles = layout.roles
-        positions = [*(position for _, position in roles), *features]
+        roles = tuple(role for role, _ in layout.roles)
+        positions = [*(position for _, position in layout.roles), *features]
         names = [table.names[position] for position in positions]
-        types = [pa.int64() if role == "group" else pa.float32() for role, _ in roles]
+        types = [pa.int64() if role == "group" else pa.float32() for role in roles]
         types += [CATEGORY if index in layout.categorical else pa.float32() for index in features]
         fields = pa.schema([(str(index), data_type) for index, data_type in enumerate(types)])
-        before = table.before
+        before = table.rows.start
         for raw in self._raw_batches(table, sorted(positions)):
             columns = [
                 converted(raw.column(name), data_type, table.source, shown(position, table.names))
                 for name, data_type, position in zip(names, types, positions, strict=True)
             ]
             data = pa.RecordBatch.from_arrays(columns, schema=fields)
-            part, faults = clean(data, tuple(role for role, _ in roles), self._settings)
+            part, faults = clean(data, roles, self._settings)
             if faults:
-                raise UserError(*(_text(fault, table, positions, raw, before) for fault in faults))
+                raise UserError(
+                    *(_text(fault, table, positions, raw, roles=roles, before=before) for fault in faults)
+                )
             yield part
             before += raw.num_rows
 
     def _raw_batches(self, table: _Table, positions: list[int]) -> Iterator[pa.RecordBatch]:
-        """Yield some columns as the file has them; `positions` are ascending."""
+        """Yield some columns of a table's rows as the file has them; `positions` are ascending."""
         names = [table.names[position] for position in positions]
         rows = rows_of_batch(len(names))
         with pq.ParquetFile(table.file.path, buffer_size=BUFFER_BYTES, pre_buffer=False) as parquet:
-            for group in table.groups:
+            sizes = _group_sizes(parquet.metadata)
+            for group, (size, end) in enumerate(zip(sizes, accumulate(sizes), strict=True)):
+                wanted = range(max(table.rows.start - end + size, 0), min(table.rows.stop - end + size, size))
+                if not wanted:
+                    continue
                 if self._channel.mode == "File":
-                    yield from parquet.iter_batches(rows, [group], names, use_threads=self._threads > 1)
+                    batches = parquet.iter_batches(rows, [group], names, use_threads=self._threads > 1)
                 else:
                     # Column after column is the order of the bytes: a streamed file is slow at jumping.
-                    columns = [parquet.read_row_group(group, [name]).column(0) for name in names]
-                    yield from pa.table(columns, names).to_batches(rows)
+                    columns = [parquet.read_row_group(group, [name]).column(name) for name in names]
+                    batches = iter(pa.table(columns, names).to_batches(rows))
+                yield from _sliced(batches, wanted)
 
 
-def _groups(file: DataFile, metadata: pq.FileMetaData) -> tuple[range, int, int]:
-    """Return the row groups to read of a file, how many rows they have, and how many stand before them.
-
-    A part of a file stands for the same part of its rows, as near as whole row groups allow.
-    """
+def _rows(file: DataFile, metadata: pq.FileMetaData) -> range:
+    """Return the rows to read of a file; a part of a file stands for the same part of its rows."""
     if not file.is_part:
-        return range(metadata.num_row_groups), metadata.num_rows, 0
-    rows = [group.num_rows for group in _row_groups(metadata)]
-    bytes_a_row = file.path.stat().st_size / max(1, metadata.num_rows)
-    middles = [(end - own / 2) * bytes_a_row for own, end in zip(rows, accumulate(rows), strict=True)]
-    first, last = bisect_left(middles, file.begin), bisect_left(middles, file.end)
-    return range(first, last), sum(rows[first:last]), sum(rows[:first])
+        return range(metadata.num_rows)
+    size = file.path.stat().st_size
+    return range(file.begin * metadata.num_rows // size, file.end * metadata.num_rows // size)
 
 
-def _row_groups(metadata: pq.FileMetaData) -> list[pq.RowGroupMetaData]:
-    return [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+def _group_sizes(metadata: pq.FileMetaData) -> list[int]:
+    """Return the number of rows of each row group."""
+    return [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
 
 
-def _text(fault: Fault, table: _Table, positions: list[int], raw: pa.RecordBatch, before: int) -> str:
+def _sliced(batches: Iterator[pa.RecordBatch], wanted: range) -> Iterator[pa.RecordBatch]:
+    """Yield the `wanted` ones of the rows of `batches`."""
+    before = 0
+    for batch in batches:
+        first, last = max(wanted.start - before, 0), min(wanted.stop - before, batch.num_rows)
+        if first < last:
+            yield batch.slice(first, last - first)
+        before += batch.num_rows
+        if before >= wanted.stop:
+            return
+
+
+def _text(
+    fault: Fault,
+    table: _Table,
+    positions: list[int],
+    raw: pa.RecordBatch,
+    *,
+    roles: tuple[Role, ...],
+    before: int,
+) -> str:
     position = positions[fault.column]
     values = raw.column(table.names[position])
+    if pa.types.is_floating(values.type):
+        fault = fault.of_groups(roles, FLOAT_GROUPS)
     return fault.text(
         table.source,
         shown(position, table.names),
@@ -214,9 +248,28 @@ def _readable(file: DataFile, source: str) -> Iterator[None]:
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
+        if _is_encrypted(file):
+            raise UserError(
+                f"{source} is encrypted by Parquet itself, and the job has no key: write it without "
+                "encryption properties. What S3 encrypts (SSE-KMS) is read as it is."
+            ) from error
         with file.path.open("rb") as opened:
             if opened.read(len(PARQUET_MAGIC)) != PARQUET_MAGIC:
                 raise UserError(f"{source} is not a Parquet file: it does not begin with PAR1.") from error
         raise UserError(
             f"{source} can't be read as Parquet: it is damaged or cut off. Write or upload it again."
         ) from error
+
+
+def _is_encrypted(file: DataFile) -> bool:
+    """Tell whether Parquet itself encrypted a file (Encryption.md of Apache Parquet).
+
+    Either its footer is encrypted, which the first bytes tell, or columns are, and the footer is signed.
+    """
+    with file.path.open("rb") as opened, suppress(pa.ArrowException, OSError):
+        if opened.read(len(ENCRYPTED_MAGIC)) == ENCRYPTED_MAGIC:
+            return True
+        opened.seek(-8, os.SEEK_END)
+        length = int.from_bytes(opened.read(4), "little")
+        return bool(length == pq.read_metadata(file.path).serialized_size + SIGNATURE_BYTES)
+    return False

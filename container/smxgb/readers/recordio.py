@@ -12,12 +12,12 @@ import pyarrow as pa
 from smxgb.batch import SPARSE, Role, Schema, Sparse
 from smxgb.errors import UserError
 from smxgb.readers.ahead import begun, in_order
-from smxgb.readers.csr import ascending
+from smxgb.readers.csr import ascending, first_infinite
 from smxgb.readers.framing import HEADER, LENGTH_BITS, MAGIC, cut_off, parse_header
 from smxgb.readers.records import Rows, read_records
-from smxgb.readers.rows import Part, clean, merged, row_type, told
+from smxgb.readers.rows import FLOAT_GROUPS, as_floats, clean, merged, told
 from smxgb.readers.streams import open_streams
-from smxgb.readers.taken import Taken, from_dense, from_sparse, taken
+from smxgb.readers.taken import Taken, from_dense, from_sparse, numbered, taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from smxgb.batch import Batch
     from smxgb.channels import Channel
     from smxgb.job import DataSettings
+    from smxgb.readers.rows import Fault, Part
     from smxgb.readers.streams import Stream
 
 BLOCK_BYTES = 1 << 20
@@ -108,7 +109,8 @@ class RecordioReader:
             rows = read_records(block.records[:1], block.source, block.first)
             dense = len(rows.values) > 0 and not len(rows.keys)
             weighted = rows.weight is not None
-            taking = taken(self._settings, ("label", "weight") if weighted else ("label",), block.source)
+            roles: tuple[Role, ...] = ("label", "weight") if weighted else ("label",)
+            taking = taken(self._settings, roles, self._channel.name, block.source)
             self._form = _Form(len(rows.values) if dense else None, weighted, taking)
             self._record_bytes = sum(map(len, block.records)) / len(block.records) + HEADER.size
             self._begun = begun(first, blocks)
@@ -124,33 +126,10 @@ class RecordioReader:
         rows = read_records(block.records, block.source, block.first)
         self._width = max(self._width, rows.width)
         _check(rows, form, block)
-        roles = [pa.array(rows.label)] + ([pa.array(rows.weight)] if form.weighted else [])
-        if form.width is None:
-            features, fields = _sparse(rows, block), list(SPARSE)
-        else:
-            columns = np.ascontiguousarray(rows.values.reshape(-1, form.width).T)
-            features = [pa.array(column) for column in columns]
-            fields = [pa.field(f"f{index}", pa.float32()) for index in range(form.width)]
-        data = pa.RecordBatch.from_arrays(
-            [*roles, *features], schema=pa.schema([*row_type(form.own_roles), *fields])
-        )
-        if form.taking and form.width is None:
-            data = from_sparse(data, form.taking)
-        elif form.taking and form.width is not None:
-            data = from_dense(data, form.taking, form.width, block.source)
-        part, faults = clean(data, form.roles, self._settings)
+        given = _given(rows, form, block)
+        part, faults = clean(numbered(given), form.roles, self._settings)
         if faults:
-            raise UserError(
-                *(
-                    fault.text(
-                        block.source,
-                        data.schema.names[fault.column],
-                        ("record", lambda row: block.first + row),
-                        lambda row, column=fault.column: str(data.column(column)[row].as_py()),  # type: ignore[misc]
-                    )
-                    for fault in faults
-                )
-            )
+            raise UserError(*(_text(fault, given, form, block) for fault in faults))
         return part
 
 
@@ -211,8 +190,8 @@ def _check(rows: Rows, form: _Form, block: Block) -> None:
     if form.weighted != (rows.weight is not None):
         has, first = ("no", "one") if form.weighted else ("a", "none")
         raise UserError(
-            f"{block.source}, from record {block.first} on: a record has {has} weight, the channel's first "
-            f"one has {first}: give each one."
+            f"{block.source}, record {block.first}: it has {has} weight, the channel's first record has "
+            f"{first}: give each record one, or none."
         )
     if form.width is None:
         complaint = "it has not as many keys as values; the channel's first record is sparse, so all must be."
@@ -224,6 +203,35 @@ def _check(rows: Rows, form: _Form, block: Block) -> None:
         _refuse(rows.counts != form.width, block, complaint)
 
 
+def _given(rows: Rows, form: _Form, block: Block) -> pa.RecordBatch:
+    """Return rows of a channel's form, roles first; a group is of the type that the records have."""
+    if "group" not in form.roles:
+        rows = replace(rows, values=as_floats(rows.values))
+    roles = [pa.array(rows.label)] + ([pa.array(rows.weight)] if form.weighted else [])
+    if form.width is None:
+        features, names = _sparse(rows, block), SPARSE.names
+    else:
+        columns = np.ascontiguousarray(rows.values.reshape(-1, form.width).T)
+        features = [pa.array(column) for column in columns]
+        names = [f"f{index}" for index in range(form.width)]
+    data = pa.RecordBatch.from_arrays([*roles, *features], [*form.own_roles, *names])
+    if form.taking and form.width is None:
+        data = from_sparse(data, form.taking)
+    elif form.taking and form.width is not None:
+        data = from_dense(data, form.taking, form.width, block.source)
+    return data
+
+
+def _text(fault: Fault, given: pa.RecordBatch, form: _Form, block: Block) -> str:
+    column = given.schema.names[fault.column]
+    value = str(given.column(fault.column)[int(fault.rows[0])].as_py())
+    if form.width is None and fault.column >= len(form.roles):
+        key, value = first_infinite(given, fault)
+        column = f"key {key}"
+    place = ("record", lambda row: block.first + row)
+    return fault.of_groups(form.roles, FLOAT_GROUPS).text(block.source, column, place, lambda _: value)
+
+
 def _sparse(rows: Rows, block: Block) -> list[pa.Array]:
     """Return the features as two arrays of lists. Raises UserError for keys that can't be."""
     offsets = np.concatenate([[0], np.cumsum(rows.counts)])
@@ -231,7 +239,9 @@ def _sparse(rows: Rows, block: Block) -> list[pa.Array]:
     beyond = rows.keys >= limit
     if beyond.any():
         row = int(np.searchsorted(offsets, np.argmax(beyond), side="right")) - 1
-        _refuse(np.arange(len(rows.counts)) == row, block, f"it has a key beyond its shape, {limit - 1}.")
+        which = "that its shape allows" if rows.width else "there can be"
+        complaint = f"it has a key above {limit - 1}, the largest {which}."
+        _refuse(np.arange(len(rows.counts)) == row, block, complaint)
     indices, values, twice = ascending(rows.keys.astype(np.int32), rows.values, offsets)
     if twice is not None:
         _refuse(np.arange(len(rows.counts)) == twice, block, "it has a key twice.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from smxgb.batch import Batch, Layout
+    from smxgb.batch import Batch, FloatArray, Layout
     from smxgb.channels import Channel, DataFile
     from smxgb.job import DataSettings
 
@@ -41,6 +41,12 @@ RULES: dict[Role, tuple[str, str]] = {
         "Mend these rows.",
     ),
 }
+FLOAT_GROUPS = (
+    "Number the groups with integers: a 32-bit float holds only those below 2^24 exactly, a 64-bit one those "
+    "below 2^53."
+)
+"""The cure for groups in a column of floats."""
+
 INFINITE = (
     "is infinite, or beyond a 32-bit float (3.4e38)",
     "Mend the values, or let them count as missing with infinity=missing.",
@@ -55,6 +61,11 @@ class Fault:
     rows: npt.NDArray[np.int64]
     complaint: str
     cure: str
+
+    def of_groups(self, roles: tuple[Role, ...], cure: str) -> Fault:
+        """Return the fault with another cure if it is one of groups; the first columns have `roles`."""
+        is_group = self.column < len(roles) and roles[self.column] == "group"
+        return replace(self, cure=cure) if is_group else self
 
     def text(
         self, file: str, column: str, place: tuple[str, Callable[[int], int]], value: Callable[[int], str]
@@ -138,12 +149,21 @@ def clean(
     return part, tuple(fault for fault in faults if len(fault.rows))
 
 
+def as_floats(values: npt.NDArray[Any]) -> FloatArray:
+    """Return numbers as 32-bit floats; those that are too large become infinite, which is found later."""
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32, copy=False)
+
+
 def whole_numbers(column: pa.Array) -> pa.Array:
-    """Return a floating column as 64-bit integers, null where it holds a fraction or what rounds as a float.
+    """Return numbers as 64-bit integers, null where a float is a fraction, or so large that it is rounded.
 
     pandas makes floats of a column of integers in which one was missing, or which it joined.
     """
-    exact = pc.and_(pc.equal(pc.floor(column), column), pc.less(pc.abs(column), 2.0**53))
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.int64())
+    limit = 2.0 ** (np.finfo(column.type.to_pandas_dtype()).nmant + 1)
+    exact = pc.and_(pc.equal(pc.floor(column), column), pc.less(pc.abs(column), limit))
     return pc.if_else(exact, column, None).cast(pa.int64())
 
 

@@ -16,6 +16,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from smxgb.errors import UserError
 from smxgb.readers import libsvm_lines
+from smxgb.store import Extent, summarise
 
 if TYPE_CHECKING:
     from tests.unit.readers.conftest import Data
@@ -78,6 +79,11 @@ def test_a_group_is_any_whole_number(libsvm: Data) -> None:
         ("1 0:2\n0 3\n", 2, "'3' is not index:value: an index is a whole number, 0 or more."),
         ("1 0:2\n0 -1:3\n", 2, "'-1:3' is not index:value: an index is a whole number, 0 or more."),
         ("1 0:2\n0 -2:3\n", 2, "'-2:3' is not index:value: an index is a whole number, 0 or more."),
+        ("1 0:2\n0 0x10:3\n", 2, "'0x10:3' is not index:value: an index is a whole number, 0 or more."),
+        ("1 0:2\n0 1:0X1\n", 2, "'1:0X1' is not index:value: an index is a whole number, 0 or more."),
+        ("1:2 0:2\n0 -2:5 1:3\n", 2, f"the line has no weight, the channel's first line has one: {SAME}"),
+        ("1:2 0:2\n0:1\t-2:5\n", 2, "'-2:5' is not index:value: an index is a whole number, 0 or more."),
+        ("1 qid:1 0:2\n0 -3:5 1:3\n", 2, f"the line has no qid, the channel's first line has one: {SAME}"),
         ("1 0:2\n0 1:2:3\n", 2, "'1:2:3' is not index:value: an index is a whole number, 0 or more."),
         ("1 0:2\n0 :3\n", 2, "':3' is not index:value: an index is a whole number, 0 or more."),
         ("1 0:2\n0 3:\n", 2, "'3:' is not index:value: an index is a whole number, 0 or more."),
@@ -130,7 +136,7 @@ def test_the_line_of_a_late_mistake_is_right(libsvm: Data, monkeypatch: pytest.M
         ),
         (
             "1 0:1\n1 0:1 1:1e400\n",
-            "train/a.libsvm, line 2, the values: '1 0:1 1:1e400' is infinite, or beyond",
+            "train/a.libsvm, line 2, index 1: inf is infinite, or beyond",
         ),
     ],
 )
@@ -158,7 +164,27 @@ def test_features_may_be_bounds_weights_or_groups_and_keep_their_places(libsvm: 
     assert read["<upper>"].tolist() == [5, np.inf]
     assert read["<weight>"].tolist() == [4, 6]
     assert read["<group>"].tolist() == [9, 9]
-    assert set(read) == {"<label>", "<lower>", "<upper>", "<weight>", "<group>"}
+    assert list(read[[1, 2, 3, 5, 7]].count()) == [0] * 5
+
+
+def test_a_feature_that_is_taken_still_tells_where_features_begin_and_end(libsvm: Data) -> None:
+    reader = libsvm._reader("1 0:2 1:4\n0 0:5 2:3\n", None, "train", {"weight": 0, "drop": (2,)})
+    (batch,) = reader.batches(reader.schema())
+    summary = summarise(batch)
+    assert summary.extent == Extent(0, 2)
+    assert summary.present == 1
+    assert batch.weight.tolist() == [2, 5]
+
+
+def test_a_group_beyond_what_a_value_holds_exactly_is_refused_with_the_cure(libsvm: Data) -> None:
+    assert libsvm.read("1 1:16777215 2:1\n", group=1)["<group>"].tolist() == [2**24 - 1]
+    assert libsvm.refused("1 1:16777217 2:1\n0 1:16777216 2:3\n", group=1) == (
+        (
+            "train/a.libsvm, line 1, group: '1 1:16777217 2:1' is not a group: an integer is needed (so too "
+            "line 2). Number the groups with integers below 2^24, since values are read as 32-bit floats, or "
+            "write larger ones behind qid:."
+        ),
+    )
 
 
 def test_settings_that_name_columns_are_refused_together(libsvm: Data) -> None:

@@ -55,6 +55,18 @@ def test_the_shape_says_how_many_features_there_are(recordio: Data) -> None:
     assert batch.width == 12
 
 
+def test_a_dense_shape_may_have_several_dimensions(recordio: Data) -> None:
+    rows = [record(tensor([1, 2, 3, 4], shape=[2, 2]), tensor([1])), record(tensor([5] * 4), tensor([0]))]
+    assert recordio.read(framed(rows))["f3"].tolist() == [4, 5]
+
+
+def test_the_product_of_a_shape_does_not_overflow(recordio: Data) -> None:
+    rows = [record(tensor([4], keys=[7], shape=[2**32, 2**32]), tensor([1]))]
+    reader = recordio._reader(framed(rows), None, "train", {})
+    (batch,) = reader.batches(reader.schema())
+    assert batch.width == 2**64
+
+
 def test_keys_need_no_order(recordio: Data) -> None:
     read = recordio.read(framed([record(tensor([4, 5, 6], keys=[7, 1, 3]), tensor([1]))]))
     assert_frame_equal(read, table({1: [5], 3: [6], 7: [4], "<label>": [1]}))
@@ -99,8 +111,46 @@ def test_features_may_be_bounds_weights_or_groups_and_keep_their_places(recordio
         assert read.drop(columns=["<lower>", "<upper>", "<group>", "<label>"]).notna().sum().sum() == 2
 
 
+@pytest.mark.parametrize("kind", ["d", "i"])
+@pytest.mark.parametrize("keys", [(), (0, 1)])
+@pytest.mark.parametrize("builder", ["one", "many"])
+def test_numbers_of_groups_are_exact(recordio: Data, kind: str, keys: tuple[int, ...], builder: str) -> None:
+    groups = [2**24 + 1, 2**24, -(2**24) - 1]
+    weight = {"weight": tensor([1])} if builder == "one" else {}
+    data = framed(record(tensor([group, 5], kind, keys), tensor([1]), **weight) for group in groups)
+    assert recordio.read(data, group=0)["<group>"].tolist() == groups
+
+
+@pytest.mark.parametrize(
+    ("kind", "group", "shown"),
+    [("f", 2**24, "16777216.0"), ("f", 1.5, "1.5"), ("d", 2**53, "9007199254740992.0"), ("d", NAN, "nan")],
+)
+def test_a_group_that_may_have_been_rounded_is_none(
+    recordio: Data, kind: str, group: float, shown: str
+) -> None:
+    for keys in ((), (0, 1)):
+        data = framed([record(tensor([1, 5], kind, keys), tensor([1]))] * 2)
+        data += framed([record(tensor([group, 5], kind, keys), tensor([1]))])
+        assert recordio.refused({f"{keys}.rec": data}, group=0) == (
+            (
+                f"train/{keys}.rec, record 3, group: {shown} is not a group: an integer is needed. Number "
+                "the groups with integers: a 32-bit float holds only those below 2^24 exactly, a 64-bit one "
+                "those below 2^53."
+            ),
+        )
+
+
+def test_a_sparse_record_without_its_group_is_refused(recordio: Data) -> None:
+    rows = [record(tensor([1, 5], "i", (0, 1)), tensor([1])), record(tensor([5], "i", (1,)), tensor([1]))]
+    (said,) = recordio.refused({"a.rec": framed(rows)}, group=0)
+    assert said.startswith("train/a.rec, record 2, group: None is not a group: an integer is needed.")
+
+
 GOOD = record(tensor([1, 2]), tensor([1]))
 SPARSE = record(tensor([1], keys=[1], shape=[5]), tensor([1]))
+WEIGHED = record(tensor([1, 2]), tensor([1]), weight=tensor([1]))
+TWICE = SPARSE + field(1, field(1, b"values") + field(2, tensor([2], keys=[2], shape=[5])))
+NO_FEATURES = field(2, field(1, b"values") + field(2, tensor([1])))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +173,7 @@ SPARSE = record(tensor([1], keys=[1], shape=[5]), tensor([1]))
         ),
         (
             framed([GOOD, field(1, field(1, b"vals"))]),
-            "record 2: its features hold only vals, and 'values' is needed",
+            "record 2: its features hold only 'vals', and 'values' is needed",
         ),
         (
             framed([GOOD, record(field(9, field(1, b"jpg")), tensor([1]))]),
@@ -139,6 +189,38 @@ SPARSE = record(tensor([1], keys=[1], shape=[5]), tensor([1]))
             "record 2: it has not 2 values, as the channel's",
         ),
         (
+            framed([GOOD, record(tensor([1, 2], shape=[3]), tensor([1]))]),
+            "record 2: its shape is 3, and it has 2 values: give it all of them.",
+        ),
+        (
+            framed([record(tensor([1, 2], shape=[2**32, 2**32]), tensor([1]))]),
+            "record 1: its shape is 4294967296 x 4294967296, and it has 2 values",
+        ),
+        (
+            framed([SPARSE, TWICE, NO_FEATURES]),
+            "record 3: its features hold nothing, and 'values' is needed.",
+        ),
+        (
+            framed([WEIGHED, WEIGHED, GOOD]),
+            "record 3: it has no weight, those before it have one: give each record one, or none.",
+        ),
+        (
+            framed([WEIGHED, record(tensor([1, 2]), b"", weight=tensor([1]))]),
+            "record 2: its label is empty; a tensor of numbers is needed.",
+        ),
+        (
+            framed([GOOD, field(2, field(1, b""))]),
+            "record 2: its features hold nothing, and 'values' is needed.",
+        ),
+        (
+            framed([GOOD, field(1, field(1, b"values") + field(2, tensor([1, 2]))) + field(2, b"")]),
+            "record 2: its label holds only '', and 'values' is needed.",
+        ),
+        (
+            framed([SPARSE, record(tensor([1, float("inf"), 2], keys=[4, 2, 0]), tensor([1]))]),
+            "record 2, key 2: inf is infinite, or beyond a 32-bit float",
+        ),
+        (
             framed([GOOD, SPARSE]),
             "record 2: it is sparse; the channel's first record is dense, so all must be.",
         ),
@@ -148,7 +230,11 @@ SPARSE = record(tensor([1], keys=[1], shape=[5]), tensor([1]))
         ),
         (
             framed([SPARSE, record(tensor([1], keys=[5], shape=[5]), tensor([1]))]),
-            "record 2: it has a key beyond",
+            "record 2: it has a key above 4, the largest that its shape allows.",
+        ),
+        (
+            framed([record(tensor([1], keys=[2**31]), tensor([1]))]),
+            "record 1: it has a key above 2147483647, the largest there can be.",
         ),
         (framed([SPARSE, record(tensor([1, 2], keys=[3, 3]), tensor([1]))]), "record 2: it has a key twice."),
         (
@@ -161,13 +247,25 @@ SPARSE = record(tensor([1], keys=[1], shape=[5]), tensor([1]))
         ),
         (
             framed([GOOD, record(tensor([1, 2]), tensor([1]), weight=tensor([1]))]),
-            "from record 1 on: some records have a weight, others none.",
+            "record 2: it has a weight, those before it have none: give each record one, or none.",
         ),
     ],
 )
 def test_what_can_not_be_read_names_the_record(recordio: Data, data: bytes, said: str) -> None:
     (found,) = recordio.refused({"a.rec": data})
     assert found.removeprefix("train/a.rec, ").startswith(said)
+
+
+def test_a_weight_that_a_whole_block_lacks_is_missed_in_its_first_record(
+    recordio: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_blocks, "__defaults__", (len(framed([WEIGHED])),))
+    assert recordio.refused({"a.rec": framed([WEIGHED, GOOD])}) == (
+        (
+            "train/a.rec, record 2: it has no weight, the channel's first record has one: give each record "
+            "one, or none."
+        ),
+    )
 
 
 def test_the_number_of_a_late_record_is_right(recordio: Data) -> None:

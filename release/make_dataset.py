@@ -1,4 +1,10 @@
-"""Make a training set of many files, in a folder or in S3: the work behind scripts/make_dataset.
+"""Make a set of many files to train on, in a folder or in S3.
+
+Its rows are generated, or repeated from a table of yours. A validation set has the same rule and other rows
+if it begins with a part that the training set does not have:
+
+scripts/make_dataset s3://BUCKET/train --files 10
+scripts/make_dataset s3://BUCKET/validation --files 2 --first-part 10
 
 A public walk-through of SageMaker's XGBoost trains on 1 TB: 10,000 copies of one CSV file of 104 MB.
 `scripts/make_dataset s3://BUCKET/train --files 10000 --megabytes 104 --copies` makes that, with one upload
@@ -22,13 +28,13 @@ import boto3
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
+from aws import AwsError, explained
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
 from tables import BLOCK, blocks
 from tqdm import tqdm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 MEGABYTE = 10**6
 LARGEST_COPY = 5 * 10**9
@@ -76,31 +82,36 @@ class Bucket:
         self._bucket, _, prefix = address.removeprefix("s3://").partition("/")
         self._prefix = f"{prefix.rstrip('/')}/" if prefix.strip("/") else ""
         retries: dict[str, object] = {"mode": "adaptive", "max_attempts": 10}
-        self._s3 = boto3.client("s3", config=Config(max_pool_connections=threads, retries=retries))
+        with explained("s3", None):
+            self._s3 = boto3.client("s3", config=Config(max_pool_connections=threads, retries=retries))
+        self._region = self._s3.meta.region_name
 
     def is_empty(self) -> bool:
         """Return whether nothing is there yet."""
-        found = self._s3.list_objects_v2(Bucket=self._bucket, Prefix=self._prefix, MaxKeys=1)
+        with explained("s3:ListBucket", self._region):
+            found = self._s3.list_objects_v2(Bucket=self._bucket, Prefix=self._prefix, MaxKeys=1)
         return "Contents" not in found
 
     def write(self, name: str, content: bytes) -> None:
         """Write an object."""
-        self._s3.upload_fileobj(io.BytesIO(content), self._bucket, self._prefix + name)
+        with explained("s3:PutObject", self._region):
+            self._s3.upload_fileobj(io.BytesIO(content), self._bucket, self._prefix + name)
 
     def copy(self, source: str, name: str) -> None:
         """Copy an object within S3, without its bytes passing through here."""
         origin = {"Bucket": self._bucket, "Key": self._prefix + source}
-        self._s3.copy_object(Bucket=self._bucket, Key=self._prefix + name, CopySource=origin)
+        with explained("s3:GetObject or s3:PutObject", self._region):
+            self._s3.copy_object(Bucket=self._bucket, Key=self._prefix + name, CopySource=origin)
 
 
-def encoded(batches: Iterable[pa.RecordBatch], form: str) -> bytes:
-    """Return the rows as the bytes of one file: Parquet, or CSV without header and index."""
+def encoded(batches: Iterable[pa.RecordBatch], form: str, *, header: bool = False) -> bytes:
+    """Return the rows as the bytes of one file: Parquet, or CSV without an index, with a header if asked."""
     stream = io.BytesIO()
     table = pa.Table.from_batches(list(batches))
     if form == "parquet":
         pyarrow.parquet.write_table(table, stream, row_group_size=BLOCK)
     else:
-        pyarrow.csv.write_csv(table, stream, pyarrow.csv.WriteOptions(include_header=False))
+        pyarrow.csv.write_csv(table, stream, pyarrow.csv.WriteOptions(include_header=header))
     return stream.getvalue()
 
 
@@ -133,22 +144,23 @@ def rows_of(size: int, sample: Callable[[int], bytes]) -> int:
 
 
 def make(
-    place: Place, names: list[str], content: Callable[[int], bytes], *, copies: bool, threads: int
+    place: Place, parts: Mapping[str, int], content: Callable[[int], bytes], *, copies: bool, threads: int
 ) -> None:
-    """Write all files in parallel under a progress bar; `content` makes the bytes of the n-th."""
-    place.write(names[0], content(0))
+    """Write all files in parallel under a progress bar; `content` makes the bytes of a part."""
+    (first, number), *others = parts.items()
+    place.write(first, content(number))
 
-    def one(number: int) -> None:
+    def one(name: str, number: int) -> None:
         if copies:
-            place.copy(names[0], names[number])
+            place.copy(first, name)
         else:
-            place.write(names[number], content(number))
+            place.write(name, content(number))
 
     with (
-        tqdm(total=len(names), initial=1, unit="file", dynamic_ncols=True) as bar,
+        tqdm(total=len(parts), initial=1, unit="file", dynamic_ncols=True) as bar,
         ThreadPoolExecutor(threads) as pool,
     ):
-        started = [pool.submit(one, number) for number in range(1, len(names))]
+        started = [pool.submit(one, name, number) for name, number in others]
         try:
             for done in as_completed(started):
                 done.result()
@@ -165,11 +177,24 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("place", help="a new folder, or s3://BUCKET/PREFIX without objects")
     parser.add_argument("--files", type=int, default=10, help="how many (default 10)")
     parser.add_argument(
+        "--first-part",
+        type=int,
+        default=0,
+        metavar="N",
+        help="number of the first file (default 0); files of different numbers share no generated row",
+    )
+    parser.add_argument(
         "--megabytes", type=float, default=10, help="size of each, in 10^6 bytes (default 10)"
     )
     parser.add_argument("--format", choices=["csv", "parquet"], default="csv")
     parser.add_argument(
-        "--table", type=Path, help="repeat the rows of this CSV (with header) or Parquet file"
+        "--table", type=Path, help="repeat the rows of this CSV (with header) or Parquet file in every file"
+    )
+    parser.add_argument(
+        "--header",
+        action="store_true",
+        help="begin CSV files with the columns' names, by which a job then finds label_column; without, the "
+        "first column should be the label, which is what a job takes",
     )
     parser.add_argument("--columns", type=int, default=28, help="features of a generated table (default 28)")
     parser.add_argument(
@@ -184,27 +209,34 @@ def main() -> None:
     options = _arguments()
     if min(options.files, options.megabytes, options.columns, options.threads) <= 0:
         sys.exit("scripts/make_dataset: --files, --megabytes, --columns and --threads must be above 0.")
+    if options.first_part < 0 or (options.first_part and options.table):
+        sys.exit(
+            "scripts/make_dataset: --first-part must be 0 or above, and without --table, whose rows are the "
+            "same in every file."
+        )
     size = round(options.megabytes * MEGABYTE)
     if size > LARGEST_COPY:
         sys.exit("scripts/make_dataset: a file has at most 5,000 megabytes, as S3 copies no more at once.")
-    in_s3 = options.place.startswith("s3://")
     table = read_table(options.table) if options.table else None
+
+    def content(number: int, rows: int) -> bytes:
+        batches = generated(rows, options.columns, number) if table is None else repeated(table, rows)
+        return encoded(batches, options.format, header=options.header)
+
+    parts = range(options.first_part, options.first_part + options.files)
+    rows = rows_of(size, partial(content, parts[0]))
     try:
+        in_s3 = options.place.startswith("s3://")
         place: Place = Bucket(options.place, options.threads) if in_s3 else Folder(Path(options.place))
         if not place.is_empty():
             sys.exit(f"scripts/make_dataset: {options.place} holds files already: give a place without any.")
-
-        def content(number: int, rows: int) -> bytes:
-            batches = generated(rows, options.columns, number) if table is None else repeated(table, rows)
-            return encoded(batches, options.format)
-
-        rows = rows_of(size, partial(content, 0))
-        names = [f"part-{number:05d}.{options.format}" for number in range(options.files)]
+        names = {f"part-{part:05d}.{options.format}": part for part in parts}
         copies = options.copies or table is not None
         make(place, names, partial(content, rows=rows), copies=copies, threads=options.threads)
-    except (BotoCoreError, ClientError) as error:
+    except AwsError as error:
         sys.exit(f"scripts/make_dataset: {options.place}: {error}")
-    print(f"{options.files:,} files of {rows:,} rows each in {options.place}")
+    files = "1 file" if options.files == 1 else f"{options.files:,} files"
+    print(f"{files} of {rows:,} rows each in {options.place}")
 
 
 if __name__ == "__main__":
