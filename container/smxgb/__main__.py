@@ -64,6 +64,7 @@ def _arguments() -> argparse.Namespace:
     scheduler.add_argument("--dashboard", action="store_true")
     worker = commands.add_parser("dask-worker")
     worker.add_argument("--scheduler", required=True)
+    worker.add_argument("--token", required=True)
     worker.add_argument("--index", type=int, required=True)
     worker.add_argument("--gpus")
     for child in (work, scheduler, worker):
@@ -139,7 +140,9 @@ def _dask(arguments: argparse.Namespace) -> None:
         if arguments.command == "dask-scheduler":
             dask_cluster.run_scheduler(link, arguments.host, arguments.port, dashboard=arguments.dashboard)
         else:
-            dask_cluster.run_worker(link, arguments.scheduler, arguments.index, arguments.gpus)
+            dask_cluster.run_worker(
+                link, arguments.scheduler, arguments.token, arguments.index, arguments.gpus
+            )
 
 
 @contextmanager

@@ -332,11 +332,28 @@ def test_the_memory_of_scheduler_and_client_does_not_grow_with_the_data(tmp_path
 def test_a_taken_port_of_the_scheduler_is_named_with_its_setting(tmp_path: Path, table: pd.DataFrame) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with dask_hosts(tmp_path, [{"train": csv(table)}], {**SETTINGS, "scheduler_port": port}) as job:
-            [outcome] = job.run()
-    assert outcome.code == 3, outcome.log
-    assert outcome.failure is not None
-    assert f"Dask's scheduler can't listen at 127.0.0.1, port {port}: set scheduler_port" in outcome.failure
+        hosts = [{"train": csv(table)}] * 2
+        with dask_hosts(tmp_path, hosts, {**SETTINGS, "scheduler_port": port}) as job:
+            outcomes = job.run()
+    assert [outcome.code for outcome in outcomes] == [3, 3], outcomes[0].log
+    for outcome in outcomes:
+        assert outcome.failure == (
+            f"PlatformError: host 127.0.0.1: Dask's scheduler can't listen at 127.0.0.1, port {port} "
+            "(Address already in use): set scheduler_port to a free one."
+        )
+        assert "Traceback" not in outcome.log
+
+
+def test_jobs_of_one_host_that_run_at_the_same_time_do_not_meet(tmp_path: Path, table: pd.DataFrame) -> None:
+    settings = {**SETTINGS, "scheduler_port": 8786}
+    with (
+        dask_hosts(tmp_path / "a", [{"train": csv(table)}], settings) as first,
+        dask_hosts(tmp_path / "b", [{"train": csv(table[:800])}], settings) as other,
+    ):
+        first.start()
+        other.start()
+        assert rows_of(assert_trained(first.wait()))[1] == 3000
+        assert rows_of(assert_trained(other.wait()))[1] == 800
 
 
 def test_a_mistake_in_the_data_names_host_file_and_line_once(tmp_path: Path, table: pd.DataFrame) -> None:

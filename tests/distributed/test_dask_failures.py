@@ -18,7 +18,9 @@ from tests.opt_ml import Source
 if TYPE_CHECKING:
     from tests.distributed.hosts import Hosts
 
-type Fault = Literal["worker killed", "worker frozen", "scheduler killed", "client killed", "host killed"]
+type Fault = Literal[
+    "worker killed", "worker frozen", "scheduler killed", "scheduler frozen", "client killed", "host killed"
+]
 type Stage = Literal["loading", "loaded", "training"]
 
 SILENCE = 4
@@ -47,7 +49,7 @@ class Row:
     @property
     def limit(self) -> float:
         """Seconds within which all must have ended."""
-        return (SILENCE if self.fault == "worker frozen" else 0) + 5
+        return (SILENCE if self.fault.endswith("frozen") else 0) + 5
 
     @property
     def named(self) -> str:
@@ -56,6 +58,7 @@ class Row:
             "worker killed": "Dask worker 1",
             "worker frozen": "Dask worker 1",
             "scheduler killed": "Dask's scheduler",
+            "scheduler frozen": "Dask's scheduler",
             "client killed": "the work",
             "host killed": "",
         }[self.fault]
@@ -68,7 +71,7 @@ def rows() -> list[object]:
         for fault in get_args(Fault.__value__)
         for victim in (0, 1)
         for stage in stages
-        if victim == 0 or fault not in {"scheduler killed", "client killed"}
+        if victim == 0 or fault not in {"scheduler killed", "scheduler frozen", "client killed"}
     ]
     return [
         pytest.param(
@@ -104,6 +107,7 @@ def test_when_a_process_fails_all_hosts_end_soon_and_name_it(row: Row, tmp_path:
     TABLE.append(Line(row.fault, ("leader", "other")[row.victim], row.stage, codes, seconds, failures))
     assert 0 not in codes, failures
     assert not any(outcome.models for outcome in outcomes)
+    assert not any("Traceback" in outcome.log for outcome in outcomes)
     assert seconds < row.limit, failures
     for index, failure in enumerate(failures):
         if row.fault == "host killed" and index == row.victim:
@@ -132,8 +136,8 @@ def strike(row: Row, job: Hosts, victims: dict[str, int]) -> None:
     if row.fault == "host killed":
         job[row.victim].kill()
         return
-    name = {"scheduler killed": "dask-scheduler", "client killed": "work"}.get(row.fault, "dask-worker1")
-    os.kill(victims[name], signal.SIGSTOP if row.fault == "worker frozen" else signal.SIGKILL)
+    name = {"scheduler": "dask-scheduler", "client": "work", "worker": "dask-worker1"}[row.fault.split()[0]]
+    os.kill(victims[name], signal.SIGSTOP if row.fault.endswith("frozen") else signal.SIGKILL)
 
 
 @pytest.mark.parametrize(("fault", "number"), [("killed", signal.SIGKILL), ("frozen", signal.SIGSTOP)])

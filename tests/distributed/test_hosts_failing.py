@@ -199,6 +199,20 @@ def test_a_stop_of_all_hosts_leaves_no_model_and_no_success(tmp_path: Path) -> N
     assert all("stopped by SIGTERM" in str(outcome.failure) for outcome in outcomes)
 
 
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_stop_ends_a_host_that_is_alone_before_docker_would_kill_it(tmp_path: Path, index: int) -> None:
+    settings = {**SETTINGS, "silence_timeout": 60, "start_timeout": 60}
+    with hosts_of(tmp_path, [{"train": ROWS}, {"train": ROWS}], settings) as job:
+        host = job[index]
+        host.start()
+        assert host.process is not None
+        assert host.work
+        host.process.terminate()
+        outcome = host.wait(5)
+    assert outcome.code == 143
+    assert str(outcome.failure).startswith(f"PlatformError: host {host.name}: the job was stopped by SIGTERM")
+
+
 def test_a_leader_that_can_not_write_the_model_ends_the_job_on_all_hosts(tmp_path: Path) -> None:
     if not can_mount():
         pytest.skip("a volume of its own needs the right to mount one")

@@ -20,7 +20,7 @@ def train(job: Job, link: Link) -> None:
     """Run this host's worker in the group of all hosts."""
     link.arrived(**job.team.offer())
     with _tracker(job, link) as arguments, as_member():
-        worker.run(job, worker.place_of(job), join(job, arguments), link)
+        worker.run(job, worker.place_of(job), join(job, arguments, link), link)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ its workers. With device=cpu the workers are processes without a GPU: a rehearsa
 from __future__ import annotations
 
 import time
+from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, cast
 
 from smxgb.errors import PlatformError
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from smxgb.job import Job
     from smxgb.link import Link
 
+    type Met = Mapping[str, str]
+    """What the scheduler tells of itself: its address (`scheduler`), and its workers' `token`."""
+
 LOOPBACK = "127.0.0.1"
 """Where the processes of a job with one host meet: it needs no network."""
 
@@ -33,16 +37,15 @@ NEWS = 60.0
 def train(job: Job, link: Link) -> None:
     """Start this host's part of the cluster; the first host has the workers train."""
     link.arrived(**job.team.offer())
-    if job.hosts.current == job.hosts.names[0]:
+    leads = job.hosts.current == job.hosts.names[0]
+    if leads:
         address = str(link.wait_for("lead")) if len(job.hosts.names) > 1 else LOOPBACK
-        scheduler = f"tcp://{address}:{job.parameters.settings.scheduler_port}"
         link.start(_scheduler(job, address))
-        link.tracker({"scheduler": scheduler})
-        _start_workers(job, link, scheduler)
-        _have_trained(job, address, scheduler)
-    else:
-        met = cast("Mapping[str, str]", link.wait_for("tracker"))
-        _start_workers(job, link, met["scheduler"])
+    # The scheduler's own word: whoever else listens at its port gets neither workers nor tasks.
+    met = cast("Met", link.wait_for("tracker"))
+    _start_workers(job, link, met)
+    if leads:
+        _have_trained(job, met)
     ends = cast("list[dict[str, str]]", [link.wait_for("finished") for _ in range(job.team.workers)])
     said = {end["name"]: end["said"] for end in ends}
     link.succeeded(said[_shown(job, 0)])
@@ -50,17 +53,19 @@ def train(job: Job, link: Link) -> None:
 
 def _scheduler(job: Job, address: str) -> Program:
     settings = job.parameters.settings
-    arguments = ["--host", address, "--port", str(settings.scheduler_port)]
+    # Only other hosts need to find a port that their network lets through.
+    port = settings.scheduler_port if len(job.hosts.names) > 1 else 0
+    arguments = ["--host", address, "--port", str(port)]
     arguments += ["--dashboard"] if settings.dashboard else []
     return Program(
         "Dask's scheduler", (*PROGRAM, "dask-scheduler", *arguments), {}, float(settings.silence_timeout)
     )
 
 
-def _start_workers(job: Job, link: Link, scheduler: str) -> None:
+def _start_workers(job: Job, link: Link, met: Met) -> None:
     silence = float(job.parameters.settings.silence_timeout)
     for index in range(job.team.workers):
-        arguments = ["--scheduler", scheduler, "--index", str(index)]
+        arguments = ["--scheduler", met["scheduler"], "--token", met["token"], "--index", str(index)]
         environ = {}
         if job.team.device.value == "cuda":
             # A process sees one GPU only: whatever takes the first takes its own.
@@ -76,17 +81,18 @@ def _shown(job: Job, index: int) -> str:
     return f"Dask worker {index}{gpu}"
 
 
-def _have_trained(job: Job, address: str, scheduler: str) -> None:
+def _have_trained(job: Job, met: Met) -> None:
     """Give each worker its task, and wait until all are done."""
     begin = time.monotonic()
     dask_cluster.configure()
     from distributed import Client, wait  # noqa: PLC0415 - configured first
 
     try:
-        client = Client(scheduler)
-        workers = _wait_for_workers(client, job)
-        log(f"Dask: {len(workers)} workers at {scheduler} after {time.monotonic() - begin:.1f} s.")
-        with tracker(job, address) as arguments:
+        client = Client(met["scheduler"])
+        workers = _wait_for_workers(client, job, met["token"])
+        seconds = time.monotonic() - begin
+        log(f"Dask: {len(workers)} workers at {met['scheduler']} after {seconds:.1f} s.")
+        with tracker(job, dask_cluster.host_of(met["scheduler"])) as arguments:
             tasks = [
                 client.submit(
                     dask_cluster.take_seat,
@@ -101,21 +107,23 @@ def _have_trained(job: Job, address: str, scheduler: str) -> None:
             wait(tasks)
             if any(task.status != "finished" for task in tasks):
                 raise PlatformError("Dask has lost a worker.", origin="elsewhere")
-    except OSError as error:
-        raise PlatformError(f"Dask's scheduler does not answer: {error}.", origin="elsewhere") from error
+    except (OSError, CancelledError) as error:
+        raise dask_cluster.unreachable(error) from error
 
 
-def _wait_for_workers(client: Any, job: Job) -> list[str]:
+def _wait_for_workers(client: Any, job: Job, token: str) -> list[str]:
     """Return the addresses of all workers. Raises PlatformError if one does not come in `start_timeout`."""
     limit = job.parameters.settings.start_timeout
-    names = [
-        dask_cluster.name_of(host, index) for host in job.hosts.names for index in range(job.team.workers)
-    ]
+    names = {
+        dask_cluster.name_of(host, index, token): f"{host}/{index}"
+        for host in job.hosts.names
+        for index in range(job.team.workers)
+    }
     begin = said = time.monotonic()
     while True:
         workers = client.scheduler_info()["workers"]
         found = {worker["name"]: address for address, worker in workers.items()}
-        missing = [name for name in names if name not in found]
+        missing = [shown for name, shown in names.items() if name not in found]
         if not missing:
             return [found[name] for name in names]
         now = time.monotonic()

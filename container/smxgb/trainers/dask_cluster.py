@@ -9,7 +9,7 @@ all modes.
 from __future__ import annotations
 
 import asyncio
-import socket
+import secrets
 from queue import SimpleQueue
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, cast
@@ -18,7 +18,8 @@ import dask
 
 from smxgb import gpu, worker
 from smxgb.environment import process_environ
-from smxgb.errors import AlgorithmError, PlatformError
+from smxgb.errors import AlgorithmError, PlatformError, as_job_error
+from smxgb.hyperparameters.declaration import DASHBOARD_PORT
 from smxgb.job import load_job
 from smxgb.scratch import scratch_folder
 from smxgb.trainers.tracker import as_member, join
@@ -26,12 +27,17 @@ from smxgb.trainers.tracker import as_member, join
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from smxgb.errors import JobError
     from smxgb.link import Link
     from smxgb.trainers.tracker import TrackerArguments
 
 SETTINGS: dict[str, Any] = {
-    "distributed.logging": {"distributed": "error", "distributed.client": "error", "tornado": "critical"},
-    # The scheduler, which is started with the workers, may take its time on a busy machine.
+    # What a lost or frozen process means, its host says: Dask's other processes would show tracebacks of it.
+    "distributed.logging": {
+        **dict.fromkeys(("distributed", "distributed.client"), "error"),
+        **dict.fromkeys(("distributed.core", "distributed.worker", "tornado"), "critical"),
+    },
+    # The scheduler listens by then, but may take its time on a busy machine.
     "distributed.comm.timeouts.connect": 300,
     # Who is lost is for the supervisors to say, and nobody is to take over.
     "distributed.scheduler.allowed-failures": 0,
@@ -43,7 +49,6 @@ SETTINGS: dict[str, Any] = {
     # Dask's look at the GPUs is of no use here, and loads the driver in processes that need none.
     "distributed.diagnostics.nvml": False,
 }
-DASHBOARD_PORT = 8787
 SEAT = "seat"
 
 
@@ -53,32 +58,43 @@ def configure() -> None:
 
 
 def run_scheduler(link: Link, host: str, port: int, *, dashboard: bool) -> None:
-    """Be the scheduler, at an address of this host, until this process is killed."""
+    """Be the scheduler, at an address of this host, until this process is killed; port 0 is any free one.
+
+    All hosts hear its address once it listens, and the secret part of its workers' names: so none meets
+    another job's, which may have the same settings.
+    """
     link.phase("schedule")
-    try:
-        # Dask wraps the error of a taken port in others.
-        socket.create_server((host, port)).close()
-    except OSError as error:
-        text = f"Dask's scheduler can't listen at {host}, port {port}: set scheduler_port to a free one."
-        raise PlatformError(text) from error
     configure()
     from distributed import Scheduler  # noqa: PLC0415 - configured first
 
     async def serve() -> None:
         pages = f"{host}:{DASHBOARD_PORT if dashboard else 0}"
-        scheduler = await Scheduler(host=host, port=port, dashboard=dashboard, dashboard_address=pages)
+        try:
+            scheduler = await Scheduler(host=host, port=port, dashboard=dashboard, dashboard_address=pages)
+        except RuntimeError as error:
+            if isinstance(error.__cause__, OSError):
+                raise PlatformError(_not_listening(host, port, error.__cause__)) from error
+            raise
+        link.tracker({"scheduler": scheduler.address, "token": secrets.token_hex(8)})
         await scheduler.finished()
 
     asyncio.run(serve())
     raise AlgorithmError("Dask's scheduler has ended before its time.")
 
 
-def run_worker(link: Link, scheduler: str, index: int, gpus: str | None) -> None:
+def _not_listening(host: str, port: int, error: OSError) -> str:
+    return (
+        f"Dask's scheduler can't listen at {host}, port {port} ({error.strerror}): set scheduler_port to a "
+        "free one."
+    )
+
+
+def run_worker(link: Link, scheduler: str, token: str, index: int, gpus: str | None) -> None:
     """Be worker `index` of this host until this process is killed.
 
-    `gpus` are the GPUs that all workers of the host have together, of which this one sees only its own. Dask
-    lives in a thread: XGBoost's messages, settings and communicator belong to the thread that trains, which
-    is the first one here as in every mode.
+    `scheduler` and `token` are what the scheduler has told. `gpus` are the GPUs that all workers of the host
+    have together, of which this one sees only its own. Dask lives in a thread: XGBoost's messages, settings
+    and communicator belong to the thread that trains, which is the first one here as in every mode.
     """
     environ = process_environ()
     job = load_job(environ if gpus is None else {**environ, "CUDA_VISIBLE_DEVICES": gpus})
@@ -87,10 +103,10 @@ def run_worker(link: Link, scheduler: str, index: int, gpus: str | None) -> None
         gpu.stay_near(gpus.split(",")[index])
     seat = _Seat()
     with scratch_folder(job.parameters.settings.spool_dir, job.paths.base, link) as folder:
-        arguments = (scheduler, name_of(job.hosts.current, index), seat, folder)
+        arguments = (scheduler, name_of(job.hosts.current, index, token), seat, folder)
         Thread(target=_serve_worker, args=arguments, name="dask", daemon=True).start()
         with as_member():
-            group = join(job, seat.taken(), index)
+            group = join(job, seat.taken(), link, index)
             worker.run(job, worker.place_of(job, index), group, link)
         seat.leave()
         Event().wait()
@@ -103,7 +119,7 @@ def _serve_worker(scheduler: str, name: str, seat: _Seat, folder: Path) -> None:
     from distributed.utils import get_ip  # noqa: PLC0415
 
     async def serve() -> None:
-        host = get_ip(scheduler.rpartition("/")[2].rpartition(":")[0])
+        host = get_ip(host_of(scheduler))
         member = await Worker(
             scheduler,
             name=name,
@@ -122,9 +138,22 @@ def _serve_worker(scheduler: str, name: str, seat: _Seat, folder: Path) -> None:
         seat.give_up(error)
 
 
-def name_of(host: str, index: int) -> str:
-    """Return the name that Dask knows a worker by."""
-    return f"{host}/{index}"
+def unreachable(error: Exception) -> JobError:
+    """Return the failure of who does not get through to the scheduler, unless the error says more."""
+    failure = as_job_error(error)
+    if isinstance(failure, AlgorithmError):
+        return PlatformError(f"Dask's scheduler can't be reached: {error}.", origin="elsewhere")
+    return failure
+
+
+def host_of(scheduler: str) -> str:
+    """Return the address in `tcp://address:port`."""
+    return scheduler.rpartition("/")[2].rpartition(":")[0]
+
+
+def name_of(host: str, index: int, token: str) -> str:
+    """Return the name that Dask knows a worker by: no other job's worker has it."""
+    return f"{host}/{index}/{token}"
 
 
 class _Seat:
@@ -143,7 +172,7 @@ class _Seat:
         """Wait for the task; return what it has brought."""
         taken = self._taken.get()
         if isinstance(taken, Exception):
-            raise PlatformError(f"Dask's scheduler can't be reached: {taken}.", origin="elsewhere") from taken
+            raise unreachable(taken) from taken
         return cast("TrackerArguments", taken)
 
     def give_up(self, error: Exception) -> None:
