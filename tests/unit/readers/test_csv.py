@@ -26,7 +26,8 @@ ENCODE = (
     "column in categorical_columns, or leave it out with drop_columns."
 )
 LABEL_CURE = (
-    " Mend these rows, leave them out with invalid_label=drop, or name another column with label_column."
+    " Mend these rows (classes are 0, 1, 2 and so on), leave them out with invalid_label=drop, or name "
+    "another column with label_column."
 )
 SAME = "Every file of every channel needs the same columns, in any order."
 
