@@ -350,6 +350,15 @@ def test_settings_that_fit_no_column_are_all_named(csv: Data) -> None:
     )
 
 
+def test_a_delimiter_that_decimal_commas_hide_is_named(csv: Data) -> None:
+    assert csv.refused("y;a;b\n1,5;2,3;3,1\n2,5;2,4;3,2\n", label="y") == (
+        (
+            "label_column=y: train/a.csv was read with the delimiter ',' and has one column, 'y;a;b': set "
+            "csv_delimiter=;, and write decimals with a point."
+        ),
+    )
+
+
 def test_a_name_needs_a_header(csv: Data) -> None:
     assert csv.refused("1,2\n", label="y") == (
         (
