@@ -267,7 +267,8 @@ def _no_files(folder: Path, skipped: tuple[str, ...]) -> str:
 def find_files(folder: Path) -> tuple[tuple[DataFile, ...], tuple[str, ...]]:
     """Return the data files below `folder`, sorted by path, and the names of what is not data there.
 
-    Not data: names that begin with `_` or `.` (Spark's and notebooks' own), `manifest.json`, empty files.
+    Not data: names that begin with `_` or `.` (Spark's and notebooks' own), `manifest.json`, empty files, and
+    folders that a link leads to again.
 
     Raises:
         UserError: For links that lead nowhere, and for what is neither file nor folder.
@@ -276,7 +277,7 @@ def find_files(folder: Path) -> tuple[tuple[DataFile, ...], tuple[str, ...]]:
     mistakes = Mistakes()
     files: list[DataFile] = []
     skipped: list[str] = []
-    seen: set[tuple[int, int]] = set()
+    seen: dict[tuple[int, int], Path] = {}
 
     def fail(error: OSError) -> None:
         raise as_job_error(error)
@@ -284,10 +285,13 @@ def find_files(folder: Path) -> tuple[tuple[DataFile, ...], tuple[str, ...]]:
     for place, folders, names in os.walk(folder, followlinks=True, onerror=fail):
         below = Path(place)
         key = (below.stat().st_dev, below.stat().st_ino)
-        if key in seen:  # a link that leads back up
+        if key in seen:
+            skipped.append(
+                f"{below.relative_to(folder)}/ (the same folder as {_relative(seen[key], folder)})"
+            )
             folders.clear()
             continue
-        seen.add(key)
+        seen[key] = below
         skipped += [f"{(below / name).relative_to(folder)}/" for name in folders if _hidden(name)]
         folders[:] = sorted(name for name in folders if not _hidden(name))
         for name in sorted(names):
@@ -302,6 +306,10 @@ def find_files(folder: Path) -> tuple[tuple[DataFile, ...], tuple[str, ...]]:
     mistakes.raise_any()
     files.sort(key=lambda file: file.path.parts)
     return tuple(files), tuple(sorted(skipped))
+
+
+def _relative(place: Path, folder: Path) -> str:
+    return "the channel's own" if place == folder else f"{place.relative_to(folder)}/"
 
 
 def _no_file(path: Path, folder: Path) -> str:

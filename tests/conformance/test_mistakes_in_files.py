@@ -111,7 +111,8 @@ TABLE = {
         NAMED,
     ),
     "an index beyond the columns": Mistake(
-        "UserError: label_column=7: train/data.csv has 3 columns, so an index is one of -3 to 2.",
+        "UserError: label_column=7: train/data.csv has 3 columns, so an index is one of -3 to 2. If its "
+        "first record is a header, set csv_header=true.",
         {"label_column": 7},
     ),
     "a name in a file without names": Mistake(

@@ -147,8 +147,19 @@ def test_files_in_deep_folders_are_found_in_a_fixed_order(tmp_path: Path) -> Non
 def test_a_link_that_leads_back_up_is_followed_once(tmp_path: Path) -> None:
     fill(tmp_path / "a", x__csv=CSV)
     (tmp_path / "a" / "loop").symlink_to(tmp_path)
-    files, _ = find_files(tmp_path)
+    files, skipped = find_files(tmp_path)
     assert len(files) == 1
+    assert skipped == ("a/loop/ (the same folder as the channel's own)",)
+
+
+def test_a_folder_that_two_links_lead_to_is_read_once_and_the_other_named(tmp_path: Path) -> None:
+    fill(tmp_path / "elsewhere", x__csv=CSV)
+    for name in ("a", "b"):
+        (tmp_path / "train").mkdir(exist_ok=True)
+        (tmp_path / "train" / name).symlink_to(tmp_path / "elsewhere")
+    files, skipped = find_files(tmp_path / "train")
+    assert [file.path.parent.name for file in files] == ["a"]
+    assert skipped == ("b/ (the same folder as a/)",)
 
 
 def test_a_channel_with_nothing_but_skipped_files_is_refused_with_their_names(tmp_path: Path) -> None:

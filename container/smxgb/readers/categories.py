@@ -6,6 +6,7 @@ what it is to predict.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,10 +18,18 @@ if TYPE_CHECKING:
 CATEGORY = pa.dictionary(pa.int32(), pa.string())
 """The type of a column of categories in a batch."""
 
+WHOLE_NUMBER = re.compile(r"-?[0-9]+")
+COMPLEMENTS = str.maketrans("0123456789", "9876543210")
+
+
+def spelled(words: pa.Array) -> pa.Array:
+    """Return words of a text with whole numbers as `as_categories` has them: pandas writes some as 1.0."""
+    return pc.replace_substring_regex(words, r"^(-?\d+)\.0*$", r"\1")
+
 
 def trimmed(column: pa.DictionaryArray, missing: Collection[str]) -> pa.DictionaryArray:
-    """Return a column without the spaces around its words; those of `missing` are no value."""
-    words = pc.utf8_trim_whitespace(column.dictionary)
+    """Return a column of text without the spaces around its words; those of `missing` are no value."""
+    words = spelled(pc.utf8_trim_whitespace(column.dictionary))
     words = pc.if_else(pc.is_in(words, pa.array(sorted(missing))), pa.scalar(None, pa.string()), words)
     return pc.take(words, column.indices).dictionary_encode().cast(CATEGORY)
 
@@ -50,9 +59,17 @@ def used(column: pa.ChunkedArray) -> frozenset[str]:
 def ordered(categories: Iterable[str]) -> tuple[str, ...]:
     """Return categories in the order of their codes: that of the numbers if all are whole numbers."""
     categories = list(categories)
-    if all(word.removeprefix("-").isdecimal() for word in categories):
-        return tuple(sorted(categories, key=lambda word: (int(word), word)))
+    if all(WHOLE_NUMBER.fullmatch(word) for word in categories):
+        return tuple(sorted(categories, key=_number))
     return tuple(sorted(categories))
+
+
+def _number(word: str) -> tuple[int, str, str]:
+    """Return what sorts words as the whole numbers they are; Python makes no integer of 5,000 digits."""
+    digits = word.removeprefix("-").lstrip("0")
+    if digits and word.startswith("-"):
+        return -len(digits), digits.translate(COMPLEMENTS), word
+    return len(digits), digits, word
 
 
 def recoded(column: pa.ChunkedArray, categories: pa.Array) -> pa.DictionaryArray:

@@ -301,8 +301,9 @@ def _find(setting: str, ref: ColumnRef, names: tuple[str, ...] | None, width: in
         # A header may hold numbers as names, as the years of a table are: what is no index is such a name.
         if names is not None and str(ref) in names:
             return names.index(str(ref))
+        hint = " If its first record is a header, set csv_header=true." if names is None else ""
         raise UserError(
-            f"{setting}: {source} has {_columns(width)}, so an index is one of {-width} to {width - 1}."
+            f"{setting}: {source} has {_columns(width)}, so an index is one of {-width} to {width - 1}.{hint}"
         )
     if names is None:
         raise UserError(

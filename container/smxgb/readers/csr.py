@@ -1,13 +1,17 @@
-"""Rows of sparse files put into the one order that XGBoost takes."""
+"""Rows of sparse files: put into the one order that XGBoost takes, and what is infinite in them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    import pyarrow as pa
+
+    from smxgb.readers.rows import Fault
 
     type Indices = npt.NDArray[np.int32]
     type Offsets = npt.NDArray[np.int64]
@@ -31,3 +35,11 @@ def ascending(
     indices, values = indices[order], values[order]
     twice = np.flatnonzero((np.diff(indices) == 0) & (np.diff(rows) == 0))
     return indices, values, int(rows[twice[0]]) if len(twice) else None
+
+
+def first_infinite(rows: pa.RecordBatch, fault: Fault) -> tuple[int, str]:
+    """Return the index and the value of what is infinite in the first row of a fault of sparse rows."""
+    row = int(fault.rows[0])
+    indices, values = (rows.column(name)[row].values for name in ("indices", "values"))
+    place = pc.index(pc.is_inf(values), value=True).as_py()
+    return indices[place].as_py(), str(values[place].as_py())

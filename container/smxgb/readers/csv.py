@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
@@ -36,14 +37,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Start:
-    """What the first file with a record decides for all: the delimiter and where the columns are."""
+    """What the first file with a record decides for all: the delimiter and where the columns are.
+
+    A record of the first file with rows has about `record_bytes`; without rows it is infinite.
+    """
 
     delimiter: str
     source: str
     layout: Layout
     header_bytes: int
-    record_bytes: float
-    inflation: float
+    record_bytes: float = inf
+    inflation: float = 1.0
 
 
 class CsvReader:
@@ -82,29 +86,47 @@ class CsvReader:
 
     @cached_property
     def _start(self) -> _Start:
+        """What is decided by the first file with a record, and measured by the first with rows.
+
+        Files before that one are done with then: they hold a header at most.
+        """
         streams = open_streams(self._channel)
+        start = None
         for stream in streams:
-            source, chosen = stream.source, self._settings.delimiter
             with stream.look():
+                chosen = start.delimiter if start else self._settings.delimiter
                 first = next(read_blocks(stream, "," if chosen == "auto" else chosen), None)
                 inflation = stream.inflation
             if first is None:
                 continue
-            check_text(first.data, source)
-            delimiter = find_delimiter(first.data) if chosen == "auto" else chosen
-            check_blanks(first.data, delimiter, source)
-            others = self._like.layout if self._like else None
-            head = self._head(first.data, delimiter, source, others, "train")
-            if head is None:
+            check_text(first.data, stream.source)
+            start = start or self._decided(first.data, stream.source)
+            if start is None:
                 continue
-            layout = self._first_layout(head, source)
-            header = "a" if head.names else "no"
-            log(f"{source}: delimiter {delimiter!r}, {header} header, {head.width} columns.")
-            rows = first.data[head.start :].rstrip(b"\r\n")
-            lines = rows.count(line_end(first.data)) + 1
-            self._begun = begun(stream, streams)
-            return _Start(delimiter, source, layout, head.start, (len(rows) + 1) / lines, inflation)
-        raise UserError(f"channel {self._channel.name}: none of its files holds a record.")
+            head = self._head(first.data, start.delimiter, stream.source, start.layout, start.source)
+            rows = first.data[head.start :].rstrip(b"\r\n") if head else b""
+            if rows:
+                lines = rows.count(line_end(first.data)) + 1
+                self._begun = begun(stream, streams)
+                return replace(start, record_bytes=(len(rows) + 1) / lines, inflation=inflation)
+        if start is None:
+            raise UserError(f"channel {self._channel.name}: none of its files holds a record.")
+        self._begun = streams
+        return start
+
+    def _decided(self, data: bytes, source: str) -> _Start | None:
+        """Return what the beginning of the first file decides, None if it has no record."""
+        chosen = self._settings.delimiter
+        delimiter = find_delimiter(data) if chosen == "auto" else chosen
+        check_blanks(data, delimiter, source)
+        others = self._like.layout if self._like else None
+        head = self._head(data, delimiter, source, others, "train")
+        if head is None:
+            return None
+        layout = self._first_layout(head, source)
+        header = "a" if head.names else "no"
+        log(f"{source}: delimiter {delimiter!r}, {header} header, {head.width} columns.")
+        return _Start(delimiter, source, layout, head.start)
 
     def _head(
         self, data: bytes, delimiter: str, source: str, others: Layout | None, first: str

@@ -30,6 +30,8 @@ LONGEST_RECORD = 64 << 20
 """A record beyond this is taken for a file that is no CSV, or for a quote that is never closed."""
 
 QUOTE = b'"'
+BLANKS = b" \r\n"
+"""What a file without a record may hold; tabs set apart values."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class Block:
 def read_blocks(stream: Stream, delimiter: str, size: int = BLOCK_BYTES, begin: int = 0) -> Iterator[Block]:
     """Yield a stream, which begins at byte `begin` of its file, in blocks of about `size` bytes.
 
-    Only the last may end without a line end.
+    Only the last may end without a line end. The first holds two records, if there are so many: a header
+    alone tells nothing of the rows.
 
     A line end inside a quoted field ends no record. Raises UserError for a record that is longer than
     `LONGEST_RECORD`.
@@ -53,8 +56,9 @@ def read_blocks(stream: Stream, delimiter: str, size: int = BLOCK_BYTES, begin: 
     offset, line = begin, 0
     while chunk := stream.read(size):
         held = held + chunk if held else chunk
-        end = len(held) if len(chunk) < size else _last_record_end(held, delimiter)
-        if end:
+        is_last = len(chunk) < size
+        end = len(held) if is_last else _last_record_end(held, delimiter)
+        if end and (is_last or offset > begin or _has_two_records(held[:end], delimiter)):
             block = Block(held[:end], offset, line)
             yield block
             offset += end
@@ -127,6 +131,11 @@ def line_end(data: bytes) -> bytes:
     return b"\r" if b"\n" not in data and b"\r" in data else b"\n"
 
 
+def is_blank(data: bytes) -> bool:
+    """Tell whether there is no record."""
+    return not data[:1].strip(BLANKS) and not data.strip(BLANKS)
+
+
 def open_quote(data: bytes, delimiter: str) -> int:
     """Return where a quoted field begins that is not closed, or -1. `data` begins where a record begins."""
     last = None
@@ -145,6 +154,12 @@ def lines_before(path: Path, offset: int) -> int:
             count += chunk.count(newline)
             offset -= len(chunk)
     return count
+
+
+def _has_two_records(data: bytes, delimiter: str) -> bool:
+    """Tell whether whole records are more than one, or one that is too long to look for another."""
+    body = data.strip(BLANKS)
+    return len(body) > LONGEST_RECORD or _last_record_end(body, delimiter) > 0
 
 
 def _last_record_end(data: bytes, delimiter: str) -> int:

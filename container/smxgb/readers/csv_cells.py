@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,14 +13,13 @@ import pyarrow as pa
 from pyarrow import csv
 
 from smxgb.errors import UserError
-from smxgb.readers.categories import CATEGORY, trimmed
+from smxgb.readers.categories import CATEGORY, spelled, trimmed
 from smxgb.readers.columns import shown
-from smxgb.readers.csv_blocks import Block, line_end, lines_before, open_quote
-from smxgb.readers.csv_dialect import MISSING, numbered_records
+from smxgb.readers.csv_blocks import Block, is_blank, line_end, lines_before, open_quote
+from smxgb.readers.csv_dialect import MISSING, kind, numbered_records
 from smxgb.readers.rows import Fault, Part, clean, whole_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from smxgb.batch import Layout, Role
@@ -43,6 +42,10 @@ REPLACED = "\ufffd"
 
 NOT_A_NUMBER = "is not a number"
 NOT_UTF8 = "is not UTF-8"
+REPEATED = (
+    "the header stands there again, as where files that each have one are joined: leave out all but the "
+    "first; for a pipe, set the channel's RecordWrapperType to RecordIO, or write the files without headers."
+)
 ENCODE = (
     "A missing value is an empty cell, NA, NaN, null, None or N/A. Encode other text as numbers, name its "
     "column in categorical_columns, or leave it out with drop_columns."
@@ -67,7 +70,7 @@ class Cells:
 
     def part(self, block: Block) -> Part:
         """Return the block's rows. Raises UserError with all mistakes in the block."""
-        if block.data.isspace():
+        if is_blank(block.data):
             return Part(pa.RecordBatch.from_pylist([], self._schema), 0, Counter())
         try:
             data = self._parsed(block)
@@ -171,7 +174,7 @@ class Cells:
             arrays.append(values)
             # Text is no label and no weight either: the rules for rows say it in their words.
             if bad and column >= len(self._roles):
-                faults.append(Fault(column, np.array(bad), NOT_A_NUMBER, ENCODE + self._hint(block, bad)))
+                faults.append(Fault(column, np.array(bad), NOT_A_NUMBER, ENCODE))
         part, more = clean(
             pa.RecordBatch.from_arrays(arrays, schema=self._schema), self._roles, self.settings
         )
@@ -180,8 +183,11 @@ class Cells:
             raise UserError(*self._texts(block, whole, uneven, faults))
         return part
 
-    def _hint(self, block: Block, rows: Sequence[int]) -> str:
-        if self.headless and block.offset == self.start and rows[0] == 0:
+    def _hint(self, block: Block, fault: Fault, cells: list[str]) -> str:
+        first = self.headless and block.offset == self.start and fault.rows[0] == 0
+        # Where more labels are no numbers, they are the mistake.
+        alone = fault.column >= len(self._roles) or len(fault.rows) == 1
+        if self.settings.header == "auto" and first and alone and kind(cells[0]) == "text":
             return " If the file's first record is a header, set csv_header=true."
         return ""
 
@@ -195,6 +201,11 @@ class Cells:
         before = lines_before(self.path, block.offset) if block.line is None else block.line
         first = before + 1
         texts = [self._uneven(block, uneven, first)] if uneven else []
+        headers = [index for index, (_, row) in enumerate(records) if self._is_header(row)]
+        if headers:
+            texts.append(f"{self.source}, line {first + records[headers[0]][0]}: {REPEATED}")
+        faults = [replace(fault, rows=np.setdiff1d(fault.rows, headers)) for fault in faults]
+        faults = [fault for fault in faults if len(fault.rows)]
         for fault in sorted(faults, key=lambda fault: (fault.rows[0], fault.column)):
             position = self._fields[fault.column][0]
             cells = [row[position] for _, row in records]
@@ -205,8 +216,12 @@ class Cells:
                     ("line", lambda row: first + records[row][0]),
                     lambda row, cells=cells: _shortened(cells[row]),  # type: ignore[misc]
                 )
+                + self._hint(block, fault, cells)
             )
         return texts
+
+    def _is_header(self, row: list[str]) -> bool:
+        return tuple(cell.strip() for cell in row) == self.layout.columns
 
     def _uneven(self, block: Block, records: list[tuple[int, int]], first: int) -> str:
         quote = open_quote(block.data, self.delimiter)
@@ -227,7 +242,7 @@ def _words(cells: list[str]) -> tuple[pa.Array, list[int]]:
     """Return cells as categories, and the indices of those that held bytes of another encoding."""
     words = pa.array([None if cell in MISSING else cell for cell in cells], pa.string())
     bad = [index for index, cell in enumerate(cells) if REPLACED in cell]
-    return words.dictionary_encode().cast(CATEGORY), bad
+    return spelled(words).dictionary_encode().cast(CATEGORY), bad
 
 
 def _numbers(cells: list[str], data_type: pa.DataType) -> tuple[pa.Array, list[int]]:

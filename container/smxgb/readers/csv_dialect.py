@@ -13,7 +13,7 @@ from smxgb.content_types import BOM, PARQUET_MAGIC
 from smxgb.errors import UserError
 from smxgb.log import log
 from smxgb.readers.columns import short
-from smxgb.readers.csv_blocks import LONGEST_RECORD
+from smxgb.readers.csv_blocks import LONGEST_RECORD, is_blank
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ SHOWN_CELLS = 5
 """Cells of a record that a message shows."""
 
 COUNTED_WIDTH = 3
-"""From this width on, a first record 0, 1, 2, ... is suspected to be pandas' header of a plain array."""
+"""From so many numbers on, 0, 1, 2, ... in a first record may be pandas' names of the columns of an array."""
 
 NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
 WHOLE = re.compile(r"\d+", re.ASCII)
@@ -128,9 +128,9 @@ def read_head(
     `label` is the label's index, if it is known without names. Raises UserError for names that are not UTF-8,
     and for a header that was asked for where there are numbers.
     """
-    rows = _first_records(data, delimiter, 2)
-    if not rows:
+    if is_blank(data.removeprefix(BOM)):
         return None
+    rows = _first_records(data, delimiter, 2)
     body = data.removeprefix(BOM).lstrip(b"\r\n")
     start = len(data) - len(body)
     if header == "true":
@@ -155,13 +155,15 @@ def is_header(rows: list[list[str]], label: int | None = None) -> bool:
     """Tell whether the first of a file's first records is a header; `label` is the label's index, if known.
 
     It is one if some column has text there and a number in the second record, or, without a second record, if
-    it has text and no number. A record with a number as its label, or with numbers that are no names, is
+    it has text and no number. A record with numbers, but for pandas' own names, or with one as its label, is
     a row with a bad value: it must not pass for a header, and be lost.
     """
     first = [kind(cell) for cell in rows[0]]
     if label is not None and -len(first) <= label < len(first) and first[label] == "number":
         return False
-    if not _may_be_names(rows[0]):
+    numbers = [cell.strip() for cell in rows[0] if kind(cell) == "number"]
+    worded = all(any(letter.isalpha() for letter in cell) for cell in rows[0] if kind(cell) == "text")
+    if numbers and not (worded and _are_counted(numbers)):
         return False
     if len(rows) == 1:
         return "text" in first and "number" not in first
@@ -199,13 +201,8 @@ def _first_record_bytes(body: bytes, delimiter: str) -> int:
     return len(text[: lines.tell()].encode(errors="surrogateescape"))
 
 
-def _may_be_names(row: list[str]) -> bool:
-    """Tell whether numbers among the cells could be names, as the years of a table are: whole, each once."""
-    numbers = [cell.strip() for cell in row if kind(cell) == "number"]
-    texts = [cell for cell in row if kind(cell) == "text"]
-    worded = all(any(letter.isalpha() for letter in text) for text in texts)
-    whole = all(WHOLE.fullmatch(number) for number in numbers)
-    return not numbers or (worded and whole and len(set(numbers)) == len(numbers))
+def _are_counted(cells: Sequence[str]) -> bool:
+    return len(cells) >= COUNTED_WIDTH and list(cells) == [str(number) for number in range(len(cells))]
 
 
 def shown_cells(row: Sequence[str]) -> str:
@@ -217,7 +214,8 @@ def shown_cells(row: Sequence[str]) -> str:
 def _check_names_asked_for(row: list[str], source: str) -> None:
     if any(kind(cell) != "number" for cell in row):
         return
-    if not _may_be_names(row):
+    cells = [cell.strip() for cell in row]
+    if not all(map(WHOLE.fullmatch, cells)) or len(set(cells)) < len(cells):
         raise UserError(
             f"{source}: csv_header=true, but its first record ({shown_cells(row)}) holds numbers, no names: "
             "leave out csv_header, or write the names."
@@ -226,5 +224,5 @@ def _check_names_asked_for(row: list[str], source: str) -> None:
 
 
 def _warn_of_counted_names(row: list[str], source: str) -> None:
-    if len(row) >= COUNTED_WIDTH and row == [str(index) for index in range(len(row))]:
+    if _are_counted(row):
         log(f"{source}: its first record 0, 1, 2, ... is read as data; csv_header=true makes it a header.")

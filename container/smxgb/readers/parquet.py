@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -18,7 +19,7 @@ from smxgb.errors import Mistakes, UserError
 from smxgb.log import log
 from smxgb.readers.categories import CATEGORY
 from smxgb.readers.columns import aligned, assigned, check_partitions, chosen, schema_of, shown
-from smxgb.readers.parquet_types import check_types, converted, dictionaries, saved_index
+from smxgb.readers.parquet_types import check_index, check_types, converted, dictionaries, saved_index
 from smxgb.readers.rows import FLOAT_GROUPS, Fault, Part, clean, merged, shown_columns, shown_file, told
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from smxgb.batch import Batch, Layout, Role, Schema
     from smxgb.channels import Channel, DataFile
     from smxgb.job import DataSettings
+
+ENCRYPTED_MAGIC = b"PARE"
+SIGNATURE_BYTES = 28
+"""A nonce and a tag behind a footer that is signed."""
 
 BUFFER_BYTES = 1 << 16
 """Bytes read at a time from each column; else a whole row group is held before its first row comes."""
@@ -91,8 +96,10 @@ class ParquetReader:
 
     @cached_property
     def _tables(self) -> list[_Table]:
+        """Those that have rows, or all if none has: a part without rows may be written with other columns."""
         with ThreadPoolExecutor(self._threads, thread_name_prefix="parquet") as pool:
-            tables = list(pool.map(self._table, self._channel.files))
+            every = list(pool.map(self._table, self._channel.files))
+        tables = [table for table in every if table.largest] or every
         index = sorted(set[str]().union(*(table.index for table in tables)))
         if index:
             log(f"Channel {self._channel.name}: left out the index that pandas saved: {', '.join(index)}.")
@@ -119,8 +126,11 @@ class ParquetReader:
                 layouts.append(aligned(layouts[0], table.names, len(table.names), table.source, first.source))
         mistakes.raise_any()
         check_types(
-            (table.source, table.names, table.types, layout)
-            for table, layout in zip(self._tables, layouts, strict=True)
+            (
+                (table.source, table.names, table.types, layout)
+                for table, layout in zip(self._tables, layouts, strict=True)
+            ),
+            dictionaries=self._settings.dictionaries,
         )
         return layouts
 
@@ -128,7 +138,10 @@ class ParquetReader:
         check_partitions(self._channel.name, table.names, self._settings)
         width = len(table.names)
         if self._like is None or self._like.layout is None:
-            layout = assigned(table.names, width, replace(self._settings, csv_weights=False), table.source)
+            check_index(self._settings, table.index, table.source)
+            drop = tuple(ref for ref in self._settings.drop if ref not in table.index)
+            settings = replace(self._settings, csv_weights=False, drop=drop)
+            layout = assigned(table.names, width, settings, table.source)
             if self._settings.dictionaries:
                 layout = dictionaries(layout, table.types)
             return layout
@@ -176,7 +189,7 @@ class ParquetReader:
                     batches = parquet.iter_batches(rows, [group], names, use_threads=self._threads > 1)
                 else:
                     # Column after column is the order of the bytes: a streamed file is slow at jumping.
-                    columns = [parquet.read_row_group(group, [name]).column(0) for name in names]
+                    columns = [parquet.read_row_group(group, [name]).column(name) for name in names]
                     batches = iter(pa.table(columns, names).to_batches(rows))
                 yield from _sliced(batches, wanted)
 
@@ -235,9 +248,28 @@ def _readable(file: DataFile, source: str) -> Iterator[None]:
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
+        if _is_encrypted(file):
+            raise UserError(
+                f"{source} is encrypted by Parquet itself, and the job has no key: write it without "
+                "encryption properties. What S3 encrypts (SSE-KMS) is read as it is."
+            ) from error
         with file.path.open("rb") as opened:
             if opened.read(len(PARQUET_MAGIC)) != PARQUET_MAGIC:
                 raise UserError(f"{source} is not a Parquet file: it does not begin with PAR1.") from error
         raise UserError(
             f"{source} can't be read as Parquet: it is damaged or cut off. Write or upload it again."
         ) from error
+
+
+def _is_encrypted(file: DataFile) -> bool:
+    """Tell whether Parquet itself encrypted a file (Encryption.md of Apache Parquet).
+
+    Either its footer is encrypted, which the first bytes tell, or columns are, and the footer is signed.
+    """
+    with file.path.open("rb") as opened, suppress(pa.ArrowException, OSError):
+        if opened.read(len(ENCRYPTED_MAGIC)) == ENCRYPTED_MAGIC:
+            return True
+        opened.seek(-8, os.SEEK_END)
+        length = int.from_bytes(opened.read(4), "little")
+        return bool(length == pq.read_metadata(file.path).serialized_size + SIGNATURE_BYTES)
+    return False

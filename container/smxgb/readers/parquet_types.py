@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from smxgb.errors import UserError
+from smxgb.errors import Mistakes, UserError
 from smxgb.readers.categories import CATEGORY, as_categories
-from smxgb.readers.columns import shown
+from smxgb.readers.columns import SETTINGS, shown
 from smxgb.readers.rows import whole_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from smxgb.batch import Layout
+    from smxgb.job import DataSettings
 
 NUMERIC = (
     pa.types.is_floating,
@@ -37,15 +39,20 @@ CATEGORICAL = (
     pa.types.is_null,
 )
 
+INVENTED_INDEX = re.compile(r"__index_level_\d+__")
+
 type Columns = tuple[str, tuple[str, ...], tuple[pa.DataType, ...], Layout]
 """A file as messages show it, the names and types of its columns, and its layout."""
 
 
-def check_types(files: Iterable[Columns]) -> None:
-    """Raise UserError with all columns of all files that can't be read as numbers."""
+def check_types(files: Iterable[Columns], *, dictionaries: bool) -> None:
+    """Raise UserError with all columns of all files that can't be read as numbers.
+
+    `dictionaries` says that those of `train`'s first file are categories already.
+    """
     sources: dict[str, list[str]] = {}
     for source, names, types, layout in files:
-        for text in _complaints(names, types, layout):
+        for text in _complaints(names, types, layout, dictionaries=dictionaries):
             sources.setdefault(text, []).append(source)
     if sources:
         raise UserError(*(f"{_some(found)}: {text}" for text, found in sources.items()))
@@ -80,26 +87,47 @@ def converted(column: pa.Array, data_type: pa.DataType, source: str, shown_colum
 
 
 def saved_index(schema: pa.Schema) -> frozenset[str]:
-    """Return the columns that hold an index of pandas, by the metadata that pandas writes into Parquet."""
+    """Return the names of an index of pandas, by the metadata that pandas writes into Parquet.
+
+    A range of numbers is described there, and is no column. Other programs lose the metadata when they copy a
+    table; then the names that pandas invents tell.
+    """
+    invented = frozenset(name for name in schema.names if INVENTED_INDEX.fullmatch(name))
     try:
-        columns = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
-        # A plain range of numbers is described there by a dictionary, and is no column.
-        return frozenset(column for column in columns if isinstance(column, str))
+        levels = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
+        ranges = {level["name"] for level in levels if not isinstance(level, str)} - {None, *schema.names}
+        return invented.union(ranges, (level for level in levels if isinstance(level, str)))
     except (ValueError, KeyError, TypeError):
-        return frozenset()
+        return invented
 
 
-def _complaints(names: tuple[str, ...], types: tuple[pa.DataType, ...], layout: Layout) -> list[str]:
+def check_index(settings: DataSettings, index: frozenset[str], source: str) -> None:
+    """Raise UserError if settings give a role to what pandas saved as an index, which is left out."""
+    mistakes = Mistakes()
+    for role, setting in SETTINGS.items():
+        name = getattr(settings, role)
+        if name in index:
+            mistakes.add(
+                f"{setting}={name}: {source} has {name!r} as the index of a table of pandas, which is left "
+                "out: make it a column, with reset_index() before to_parquet()."
+            )
+    mistakes.raise_any()
+
+
+def _complaints(
+    names: tuple[str, ...], types: tuple[pa.DataType, ...], layout: Layout, *, dictionaries: bool
+) -> list[str]:
     texts = []
     used = sorted({*layout.features, *(position for _, position in layout.roles)})
     bad = [position for position in used if not _is_read(types[position], position in layout.categorical)]
     if bad:
         listed = ", ".join(f"{names[position]!r} ({types[position]})" for position in bad)
+        or_set = "" if dictionaries else " (or set enable_categorical=true for all dictionaries)"
         dropped = ",".join(names[position] for position in bad)
         texts.append(
             f"columns that hold no numbers: {listed}. Integers, floats, decimals and booleans are read. "
-            "Encode the others as numbers, name those of words in categorical_columns (or set "
-            f"enable_categorical=true for all dictionaries), or leave them out with drop_columns={dropped}."
+            f"Encode the others as numbers, name those of words in categorical_columns{or_set}, or leave "
+            f"them out with drop_columns={dropped}."
         )
     group = dict(layout.roles).get("group")
     if group is not None and group not in bad and not _numbers_groups(types[group]):

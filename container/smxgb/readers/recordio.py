@@ -12,7 +12,7 @@ import pyarrow as pa
 from smxgb.batch import SPARSE, Role, Schema, Sparse
 from smxgb.errors import UserError
 from smxgb.readers.ahead import begun, in_order
-from smxgb.readers.csr import ascending
+from smxgb.readers.csr import ascending, first_infinite
 from smxgb.readers.framing import HEADER, LENGTH_BITS, MAGIC, cut_off, parse_header
 from smxgb.readers.records import Rows, read_records
 from smxgb.readers.rows import FLOAT_GROUPS, as_floats, clean, merged, told
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from smxgb.batch import Batch
     from smxgb.channels import Channel
     from smxgb.job import DataSettings
-    from smxgb.readers.rows import Part
+    from smxgb.readers.rows import Fault, Part
     from smxgb.readers.streams import Stream
 
 BLOCK_BYTES = 1 << 20
@@ -129,17 +129,7 @@ class RecordioReader:
         given = _given(rows, form, block)
         part, faults = clean(numbered(given), form.roles, self._settings)
         if faults:
-            raise UserError(
-                *(
-                    fault.of_groups(form.roles, FLOAT_GROUPS).text(
-                        block.source,
-                        given.schema.names[fault.column],
-                        ("record", lambda row: block.first + row),
-                        lambda row, column=fault.column: str(given.column(column)[row].as_py()),  # type: ignore[misc]
-                    )
-                    for fault in faults
-                )
-            )
+            raise UserError(*(_text(fault, given, form, block) for fault in faults))
         return part
 
 
@@ -200,8 +190,8 @@ def _check(rows: Rows, form: _Form, block: Block) -> None:
     if form.weighted != (rows.weight is not None):
         has, first = ("no", "one") if form.weighted else ("a", "none")
         raise UserError(
-            f"{block.source}, from record {block.first} on: a record has {has} weight, the channel's first "
-            f"one has {first}: give each one."
+            f"{block.source}, record {block.first}: it has {has} weight, the channel's first record has "
+            f"{first}: give each record one, or none."
         )
     if form.width is None:
         complaint = "it has not as many keys as values; the channel's first record is sparse, so all must be."
@@ -232,6 +222,16 @@ def _given(rows: Rows, form: _Form, block: Block) -> pa.RecordBatch:
     return data
 
 
+def _text(fault: Fault, given: pa.RecordBatch, form: _Form, block: Block) -> str:
+    column = given.schema.names[fault.column]
+    value = str(given.column(fault.column)[int(fault.rows[0])].as_py())
+    if form.width is None and fault.column >= len(form.roles):
+        key, value = first_infinite(given, fault)
+        column = f"key {key}"
+    place = ("record", lambda row: block.first + row)
+    return fault.of_groups(form.roles, FLOAT_GROUPS).text(block.source, column, place, lambda _: value)
+
+
 def _sparse(rows: Rows, block: Block) -> list[pa.Array]:
     """Return the features as two arrays of lists. Raises UserError for keys that can't be."""
     offsets = np.concatenate([[0], np.cumsum(rows.counts)])
@@ -239,7 +239,9 @@ def _sparse(rows: Rows, block: Block) -> list[pa.Array]:
     beyond = rows.keys >= limit
     if beyond.any():
         row = int(np.searchsorted(offsets, np.argmax(beyond), side="right")) - 1
-        _refuse(np.arange(len(rows.counts)) == row, block, f"it has a key beyond its shape, {limit - 1}.")
+        which = "that its shape allows" if rows.width else "there can be"
+        complaint = f"it has a key above {limit - 1}, the largest {which}."
+        _refuse(np.arange(len(rows.counts)) == row, block, complaint)
     indices, values, twice = ascending(rows.keys.astype(np.int32), rows.values, offsets)
     if twice is not None:
         _refuse(np.arange(len(rows.counts)) == twice, block, "it has a key twice.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,24 +86,25 @@ def _at_once(records: Sequence[bytes]) -> Rows:
     values, counts = _numbers(features.values, kinds[0], len(records))
     labels, label_counts = _numbers(label.values, kinds[1], len(records))
     keys, key_counts = _integers(features.keys, len(records))
-    width = max((_width(shape) for shape in set(features.shape)), default=0)
-    return Rows(values, counts, keys, key_counts, width, as_floats(labels), label_counts)
+    widths = {_width(shape) for shape in set(features.shape)}
+    if len(values) and not len(keys) and not widths <= {counts[0]}:
+        raise _Uneven
+    return Rows(values, counts, keys, key_counts, max(widths, default=0), as_floats(labels), label_counts)
 
 
 @cache
 def _boundary(features: str, label: str) -> bytes:
-    """Return bytes that, behind a record, put an empty item behind its numbers when records are merged."""
+    """Return bytes that, behind a record, put an empty item behind its keys and numbers when merged."""
     mark = Tensor(values=[b""], keys=[b""])
     merged: bytes = Merged(
-        features={"value": {features: mark}}, label={"value": {label: mark}}
+        features={"key": [b""], "value": {features: mark}}, label={"key": [b""], "value": {label: mark}}
     ).SerializeToString()
     return merged
 
 
 def _tensor(entry: Any, kind: str, rows: int) -> Any:
     """Return the merged tensor. Raises _Uneven unless each row has one entry, and all tensors one kind."""
-    keys = list(entry.key)
-    if keys.count(VALUES.encode()) != rows or len(keys) != rows:
+    if list(entry.key) != [VALUES.encode(), b""] * rows:
         raise _Uneven
     if [name for name in TENSORS if entry.value.HasField(name)] != [kind]:
         raise _Uneven
@@ -147,12 +149,13 @@ def _varints(items: Sequence[bytes], rows: int) -> tuple[bytes, Counts]:
 
 
 def _width(shape: bytes) -> int:
-    return int(np.prod(Float32Tensor.FromString(Tensor(shape=[shape]).SerializeToString()).shape))
+    return prod(Float32Tensor.FromString(Tensor(shape=[shape]).SerializeToString()).shape)
 
 
 def _one_by_one(records: Sequence[bytes], source: str, first: int) -> Rows:
     """Read records of any build."""
     tensors, labels, weights = [], [], []
+    weighs: list[bool] = []
     for number, data in enumerate(records, first):
         place = f"{source}, record {number}"
         try:
@@ -163,14 +166,19 @@ def _one_by_one(records: Sequence[bytes], source: str, first: int) -> Rows:
                 "another type."
             ) from error
         tensors.append(_only(record.features, VALUES, place, "features"))
+        _check_shape(tensors[-1], place)
         labels.append(as_floats(np.array(_only(record.label, VALUES, place, "label").values, np.float64)))
-        if WEIGHT in record.label:
+        weighs.append(WEIGHT in record.label)
+        if weighs[-1] != weighs[0]:
+            has, others = ("a", "none") if weighs[-1] else ("no", "one")
+            raise UserError(
+                f"{place}: it has {has} weight, those before it have {others}: give each record one, or none."
+            )
+        if weighs[-1]:
             given = _only(record.label, WEIGHT, place, "label").values
             weights.append(as_floats(np.array(given, np.float64)))
             if len(weights[-1]) != 1:
                 raise UserError(f"{place}: it has {len(weights[-1])} weights; a row has one.")
-    if weights and len(weights) < len(records):
-        raise UserError(f"{source}, from record {first} on: some records have a weight, others none.")
     kinds = {tensor.DESCRIPTOR.name for tensor in tensors}
     common = np.dtype(np.float32 if "Float32Tensor" in kinds else np.float64)
     with np.errstate(over="ignore"):
@@ -181,19 +189,28 @@ def _one_by_one(records: Sequence[bytes], source: str, first: int) -> Rows:
         np.array([len(row) for row in values]),
         np.concatenate(keys),
         np.array([len(row) for row in keys]),
-        max(int(np.prod(tensor.shape)) if tensor.shape else 0 for tensor in tensors),
+        max(prod(tensor.shape) if tensor.shape else 0 for tensor in tensors),
         np.concatenate(labels),
         np.array([len(label) for label in labels]),
         np.concatenate(weights) if weights else None,
     )
 
 
+def _check_shape(tensor: Any, place: str) -> None:
+    """Raise UserError for a dense tensor that has not as many values as its shape says."""
+    values, width = len(tensor.values), prod(tensor.shape)
+    if values and not tensor.keys and tensor.shape and width != values:
+        shape = " x ".join(map(str, tensor.shape))
+        raise UserError(f"{place}: its shape is {shape}, and it has {values} values: give it all of them.")
+
+
 def _only(values: Any, key: str, place: str, part: str) -> Any:
     """Return the tensor of numbers under a key of a record's map."""
+    holds, is_ = ("hold", "are") if part == "features" else ("holds", "is")
     if key not in values:
-        found = f"only {', '.join(sorted(map(str, values)))}" if values else "nothing"
-        raise UserError(f"{place}: its {part} hold {found}, and {key!r} is needed.")
+        found = f"only {', '.join(sorted(map(repr, values)))}" if values else "nothing"
+        raise UserError(f"{place}: its {part} {holds} {found}, and {key!r} is needed.")
     kind = values[key].WhichOneof("value")
     if kind not in TENSORS:
-        raise UserError(f"{place}: its {part} are {kind or 'empty'}; a tensor of numbers is needed.")
+        raise UserError(f"{place}: its {part} {is_} {kind or 'empty'}; a tensor of numbers is needed.")
     return getattr(values[key], kind)

@@ -109,7 +109,7 @@ def test_a_header_may_span_lines(csv: Data) -> None:
     [
         ("y,a\n1,2\n", True),
         ("1,2\n3,4\n", False),
-        ("y,2\n1,2\n", True),
+        ("y,2\n1,2\n", False),
         ("y,a\n", True),
         ("1,2\n", False),
         ("NA,2\n1,3\n", False),
@@ -119,12 +119,25 @@ def test_a_header_may_span_lines(csv: Data) -> None:
         ("?,2,3\n0,2,4\n", False),
         ("y,2,2\n0,2,4\n", False),
         ("1,NAN,3\n-nan,2,4\n", False),
-        ("y,2019,2020\n0,2,4\n", True),
-        ("y,0,1\n0,2,4\n", True),
+        ("abc,2,3\n1,4,5\n", False),
+        ("y,2019,2020,2021\n0,2,4,5\n", False),
+        ("y,0,1\n0,2,4\n", False),
+        ("y,0,1,2\n0,2,4,5\n", True),
     ],
 )
 def test_a_header_is_text_above_numbers(csv: Data, text: str, *, header: bool) -> None:
     assert csv.schema(text).invented is not header
+
+
+def test_a_first_record_with_numbers_is_no_header_unless_it_is_said_to_be(csv: Data) -> None:
+    years = "y,2019,2020\n0,2,4\n"
+    assert csv.refused(years) == (
+        (
+            "train/a.csv, line 1, column 0: 'y' is not a label: a finite number is needed."
+            f"{LABEL_CURE} If the file's first record is a header, set csv_header=true."
+        ),
+    )
+    assert csv.schema(years, header="true").names == ("2019", "2020")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +153,7 @@ def test_a_header_is_text_above_numbers(csv: Data, text: str, *, header: bool) -
 def test_a_record_with_a_number_as_its_label_is_no_header(
     csv: Data, settings: dict[str, Any], *, header: bool
 ) -> None:
-    assert csv.schema("a,7,b\n1,2,3\n", **settings).invented is not header
+    assert csv.schema("a,0,b,1,2\n1,2,3,4,5\n", **settings).invented is not header
 
 
 def test_a_bad_first_row_of_a_later_file_is_not_lost_as_a_header(csv: Data) -> None:
@@ -203,10 +216,14 @@ def test_one_value_between_blanks_may_be_missing(csv: Data) -> None:
 
 def test_a_number_that_is_no_index_names_its_column(csv: Data) -> None:
     text = "x,y,2020\n5,2,1\n6,3,0\n"
-    assert csv.read(text, label=2020)["<label>"].tolist() == [1, 0]
-    assert csv.read(text, label=1)["<label>"].tolist() == [2, 3]
-    assert csv.refused(text, label=2021)[0].startswith(
+    assert csv.read(text, label=2020, header="true")["<label>"].tolist() == [1, 0]
+    assert csv.read(text, label=1, header="true")["<label>"].tolist() == [2, 3]
+    assert csv.refused(text, label=2021, header="true")[0].startswith(
         "label_column=2021: train/a.csv has 3 columns, so an index"
+    )
+    assert csv.refused(text, label=2020)[0] == (
+        "label_column=2020: train/a.csv has 3 columns, so an index is one of -3 to 2. If its first record is "
+        "a header, set csv_header=true."
     )
 
 
@@ -552,6 +569,28 @@ def test_a_channel_without_a_record_is_refused(csv: Data) -> None:
     assert csv.refused("\n\r\n") == ("channel train: none of its files holds a record.",)
 
 
+def test_a_file_of_blanks_has_no_record_and_decides_nothing(csv: Data) -> None:
+    read = csv.read({"1": "  \n", "2": "y,a,b\n1,2,3\n", "3": " \r\n\r\n ", "4": "\ufeff"})
+    assert_frame_equal(read, table({"a": [2], "b": [3], "<label>": [1]}))
+
+
+def test_rows_without_any_value_are_rows(csv: Data) -> None:
+    assert csv.refused({"1": "1\t2\n", "2": "\t\n\t\n"})[0].startswith(
+        "train/2, line 1, column 0: '' is not a label: a finite number is needed (so too line 2)."
+    )
+
+
+def test_a_header_that_is_repeated_is_told_from_a_bad_row(csv: Data) -> None:
+    again = (
+        "train/a.csv, line 3: the header stands there again, as where files that each have one are joined: "
+        "leave out all but the first; for a pipe, set the channel's RecordWrapperType to RecordIO, or write "
+        "the files without headers."
+    )
+    assert csv.refused("y,a,b\n1,2,3\ny, a,b\n1,4,5\ny,a,b\n") == (again,)
+    mistakes = csv.refused("y,a,b\n1,2,3\ny,a,b\n1,x,5\n")
+    assert mistakes == (again, f"train/a.csv, line 4, column 1 ('a'): 'x' is not a number.{ENCODE}")
+
+
 @pytest.mark.parametrize("threads", [1, 4])
 def test_rows_keep_their_order_over_blocks_files_and_batches(csv: Data, threads: int) -> None:
     csv.threads = threads
@@ -571,6 +610,32 @@ def test_rows_keep_their_order_over_blocks_files_and_batches(csv: Data, threads:
     )
     first = np.concatenate([batch.features.column(0).to_numpy() for batch in batches])
     assert np.array_equal(first, (np.arange(rows) / 8).astype(np.float32))
+
+
+def test_rows_are_counted_by_rows_where_the_header_fills_a_block(csv: Data) -> None:
+    width = 60_000
+    header = ",".join(["y", *(f"feature_name_{column:06}" for column in range(width))])
+    rows = [",".join([str(row % 2), *(f"{row}.0123456789012345" for _ in range(width))]) for row in range(5)]
+    reader = csv._reader("\n".join([header, *rows]) + "\n", None, "train", {})
+    assert len(reader.schema().names) == width
+    assert reader.expected_rows() == pytest.approx(5, abs=2)
+    assert sum(batch.rows for batch in reader.batches(reader.schema())) == 5
+
+
+def test_rows_are_counted_by_the_first_file_that_has_some(csv: Data) -> None:
+    rows = "".join(f"{row % 2},{row}.25\n" for row in range(5000))
+    files = {"1.csv": "y,a\n", "2.csv": "\n", "3.csv": f"y,a\n{rows}", "4.csv": "y,a\n"}
+    reader = csv._reader(files, None, "train", {})
+    assert reader.schema().names == ("a",)
+    assert reader.expected_rows() == pytest.approx(5000, rel=0.3)
+    assert sum(batch.rows for batch in reader.batches(reader.schema())) == 5000
+
+
+def test_a_header_alone_is_no_row(csv: Data) -> None:
+    reader = csv._reader({"1.csv": "y,a\n", "2.csv": "y,a\n"}, None, "train", {})
+    assert reader.schema().names == ("a",)
+    assert reader.expected_rows() == 0
+    assert list(reader.batches(reader.schema())) == []
 
 
 def test_the_line_of_a_late_mistake_is_right(csv: Data, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,6 +79,11 @@ def test_a_group_is_any_whole_number(libsvm: Data) -> None:
         ("1 0:2\n0 3\n", 2, "'3' is not index:value: an index is a whole number, 0 or more."),
         ("1 0:2\n0 -1:3\n", 2, "'-1:3' is not index:value: an index is a whole number, 0 or more."),
         ("1 0:2\n0 -2:3\n", 2, "'-2:3' is not index:value: an index is a whole number, 0 or more."),
+        ("1 0:2\n0 0x10:3\n", 2, "'0x10:3' is not index:value: an index is a whole number, 0 or more."),
+        ("1 0:2\n0 1:0X1\n", 2, "'1:0X1' is not index:value: an index is a whole number, 0 or more."),
+        ("1:2 0:2\n0 -2:5 1:3\n", 2, f"the line has no weight, the channel's first line has one: {SAME}"),
+        ("1:2 0:2\n0:1\t-2:5\n", 2, "'-2:5' is not index:value: an index is a whole number, 0 or more."),
+        ("1 qid:1 0:2\n0 -3:5 1:3\n", 2, f"the line has no qid, the channel's first line has one: {SAME}"),
         ("1 0:2\n0 1:2:3\n", 2, "'1:2:3' is not index:value: an index is a whole number, 0 or more."),
         ("1 0:2\n0 :3\n", 2, "':3' is not index:value: an index is a whole number, 0 or more."),
         ("1 0:2\n0 3:\n", 2, "'3:' is not index:value: an index is a whole number, 0 or more."),
@@ -131,7 +136,7 @@ def test_the_line_of_a_late_mistake_is_right(libsvm: Data, monkeypatch: pytest.M
         ),
         (
             "1 0:1\n1 0:1 1:1e400\n",
-            "train/a.libsvm, line 2, the values: '1 0:1 1:1e400' is infinite, or beyond",
+            "train/a.libsvm, line 2, index 1: inf is infinite, or beyond",
         ),
     ],
 )

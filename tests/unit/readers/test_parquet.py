@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import decimal
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -126,6 +128,26 @@ def test_an_index_that_pandas_saved_is_left_out(parquet: Data, capsys: pytest.Ca
     assert "Channel train: left out the index that pandas saved: __index_level_0__.\n" in out
 
 
+def test_an_index_whose_description_was_lost_is_left_out_too(
+    parquet: Data, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pa.table({"y": [1, 0], "a": [2, 3], "__index_level_0__": [7, 9]})
+    assert list(parquet.read(table)) == ["a", "<label>"]
+    assert "left out the index that pandas saved: __index_level_0__." in capsys.readouterr().out
+    assert list(parquet.read(table, drop=("__index_level_0__",))) == ["a", "<label>"]
+
+
+@pytest.mark.parametrize("labels", [[1, 0, 1], [1, 0, -1]])  # the second is a range, which is no column
+def test_a_label_that_pandas_saved_as_the_index_is_said_to_be_one(parquet: Data, labels: list[int]) -> None:
+    table = pd.DataFrame({"y": labels, "a": [2.0, 3, 4], "b": [4, 5, 6]}).set_index("y")
+    assert parquet.refused(saved(table), label="y") == (
+        (
+            "label_column=y: train/a.parquet has 'y' as the index of a table of pandas, which is left out: "
+            "make it a column, with reset_index() before to_parquet()."
+        ),
+    )
+
+
 def test_duplicate_names_are_named(parquet: Data) -> None:
     table = pa.table([pa.array([1]), pa.array([2]), pa.array([3])], ["y", "a", "a"])
     assert parquet.refused(table) == (
@@ -170,6 +192,20 @@ def test_files_without_rows_are_fine(parquet: Data) -> None:
     files = {"1.parquet": table.slice(1), "2.parquet": table, "3.parquet": table.slice(1)}
     assert len(parquet.read(files)) == 1
     assert parquet.read(table.slice(1)).empty
+
+
+def test_the_columns_of_files_without_rows_do_not_matter_where_others_have_rows(parquet: Data) -> None:
+    table = pa.table({"y": [1], "a": [2]})
+    files = {
+        "1.parquet": pa.table({"y": pa.array([], pa.string()), "a": pa.nulls(0)}),
+        "2.parquet": table,
+        "3.parquet": pa.table({"y": pa.nulls(0)}),
+    }
+    read = parquet.read(files)
+    assert_frame_equal(read, frame({"a": [2], "<label>": [1]}))
+    assert (
+        "columns that hold no numbers: 'y' (string)" in parquet.refused({"1.parquet": files["1.parquet"]})[0]
+    )
 
 
 def test_what_is_no_label_is_refused_or_dropped(parquet: Data) -> None:
@@ -254,6 +290,58 @@ def test_a_file_whose_pages_are_damaged_is_named(parquet: Data) -> None:
     )
     content[4:60] = bytes(56)
     assert parquet.refused(bytes(content)) == (f"train/a.parquet {DAMAGED}",)
+
+
+class Keys(pe.KmsClient):  # type: ignore[misc]
+    """Hides no key: what encrypts here is Parquet."""
+
+    def wrap_key(self, key: bytes, _: str) -> bytes:
+        return base64.b64encode(key)
+
+    def unwrap_key(self, key: bytes, _: str) -> bytes:
+        return base64.b64decode(key)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_an_encrypted_file_is_said_to_be_one(parquet: Data, plain: bool) -> None:  # noqa: FBT001
+    chosen = pe.EncryptionConfiguration(
+        footer_key="k", column_keys={"k": ["a"]}, plaintext_footer=plain, data_key_length_bits=128
+    )
+    factory = pe.CryptoFactory(lambda _: Keys())
+    properties = factory.file_encryption_properties(pe.KmsConnectionConfig(), chosen)
+    table = pa.table({"y": [1.0, 0], "a": [1.0, 2], "b": [3.0, 4]})
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, table.schema, encryption_properties=properties) as writer:
+        writer.write_table(table)
+    content = bytes(sink.getvalue())
+    assert parquet.refused(content) == (
+        (
+            "train/a.parquet is encrypted by Parquet itself, and the job has no key: write it without "
+            "encryption properties. What S3 encrypts (SSE-KMS) is read as it is."
+        ),
+    )
+    if plain:  # the other columns can be read
+        assert list(parquet.read(content, drop=("a",))) == ["b", "<label>"]
+
+
+def test_a_column_may_be_called_as_the_field_of_another(parquet: Data) -> None:
+    table = pa.table({"y": [1, 0], "a": [{"b": 10}, {"b": 20}], "a.b": [1, 2]})
+    read = parquet.read(table, drop=("a",))
+    assert_frame_equal(read, frame({"a.b": [1, 2], "<label>": [1, 0]}))
+
+
+def test_what_is_set_is_not_advised(parquet: Data) -> None:
+    words = pa.array(["x", "z"])
+    files = {
+        "1.parquet": pa.table({"y": [1, 0], "c": words, "a": [1, 2]}),
+        "2.parquet": pa.table({"y": [1, 0], "c": words.dictionary_encode(), "a": [1, 2]}),
+    }
+    for text in parquet.refused(files, dictionaries=True):
+        assert text.endswith(
+            "Encode the others as numbers, name those of words in categorical_columns, or leave them out "
+            "with drop_columns=c."
+        )
+    assert len(parquet.read(files, dictionaries=True, categorical=("c",))) == 4
 
 
 def test_a_file_of_another_kind_is_named(parquet: Data) -> None:

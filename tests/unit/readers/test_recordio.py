@@ -55,6 +55,18 @@ def test_the_shape_says_how_many_features_there_are(recordio: Data) -> None:
     assert batch.width == 12
 
 
+def test_a_dense_shape_may_have_several_dimensions(recordio: Data) -> None:
+    rows = [record(tensor([1, 2, 3, 4], shape=[2, 2]), tensor([1])), record(tensor([5] * 4), tensor([0]))]
+    assert recordio.read(framed(rows))["f3"].tolist() == [4, 5]
+
+
+def test_the_product_of_a_shape_does_not_overflow(recordio: Data) -> None:
+    rows = [record(tensor([4], keys=[7], shape=[2**32, 2**32]), tensor([1]))]
+    reader = recordio._reader(framed(rows), None, "train", {})
+    (batch,) = reader.batches(reader.schema())
+    assert batch.width == 2**64
+
+
 def test_keys_need_no_order(recordio: Data) -> None:
     read = recordio.read(framed([record(tensor([4, 5, 6], keys=[7, 1, 3]), tensor([1]))]))
     assert_frame_equal(read, table({1: [5], 3: [6], 7: [4], "<label>": [1]}))
@@ -136,6 +148,9 @@ def test_a_sparse_record_without_its_group_is_refused(recordio: Data) -> None:
 
 GOOD = record(tensor([1, 2]), tensor([1]))
 SPARSE = record(tensor([1], keys=[1], shape=[5]), tensor([1]))
+WEIGHED = record(tensor([1, 2]), tensor([1]), weight=tensor([1]))
+TWICE = SPARSE + field(1, field(1, b"values") + field(2, tensor([2], keys=[2], shape=[5])))
+NO_FEATURES = field(2, field(1, b"values") + field(2, tensor([1])))
 
 
 @pytest.mark.parametrize(
@@ -158,7 +173,7 @@ SPARSE = record(tensor([1], keys=[1], shape=[5]), tensor([1]))
         ),
         (
             framed([GOOD, field(1, field(1, b"vals"))]),
-            "record 2: its features hold only vals, and 'values' is needed",
+            "record 2: its features hold only 'vals', and 'values' is needed",
         ),
         (
             framed([GOOD, record(field(9, field(1, b"jpg")), tensor([1]))]),
@@ -174,6 +189,38 @@ SPARSE = record(tensor([1], keys=[1], shape=[5]), tensor([1]))
             "record 2: it has not 2 values, as the channel's",
         ),
         (
+            framed([GOOD, record(tensor([1, 2], shape=[3]), tensor([1]))]),
+            "record 2: its shape is 3, and it has 2 values: give it all of them.",
+        ),
+        (
+            framed([record(tensor([1, 2], shape=[2**32, 2**32]), tensor([1]))]),
+            "record 1: its shape is 4294967296 x 4294967296, and it has 2 values",
+        ),
+        (
+            framed([SPARSE, TWICE, NO_FEATURES]),
+            "record 3: its features hold nothing, and 'values' is needed.",
+        ),
+        (
+            framed([WEIGHED, WEIGHED, GOOD]),
+            "record 3: it has no weight, those before it have one: give each record one, or none.",
+        ),
+        (
+            framed([WEIGHED, record(tensor([1, 2]), b"", weight=tensor([1]))]),
+            "record 2: its label is empty; a tensor of numbers is needed.",
+        ),
+        (
+            framed([GOOD, field(2, field(1, b""))]),
+            "record 2: its features hold nothing, and 'values' is needed.",
+        ),
+        (
+            framed([GOOD, field(1, field(1, b"values") + field(2, tensor([1, 2]))) + field(2, b"")]),
+            "record 2: its label holds only '', and 'values' is needed.",
+        ),
+        (
+            framed([SPARSE, record(tensor([1, float("inf"), 2], keys=[4, 2, 0]), tensor([1]))]),
+            "record 2, key 2: inf is infinite, or beyond a 32-bit float",
+        ),
+        (
             framed([GOOD, SPARSE]),
             "record 2: it is sparse; the channel's first record is dense, so all must be.",
         ),
@@ -183,7 +230,11 @@ SPARSE = record(tensor([1], keys=[1], shape=[5]), tensor([1]))
         ),
         (
             framed([SPARSE, record(tensor([1], keys=[5], shape=[5]), tensor([1]))]),
-            "record 2: it has a key beyond",
+            "record 2: it has a key above 4, the largest that its shape allows.",
+        ),
+        (
+            framed([record(tensor([1], keys=[2**31]), tensor([1]))]),
+            "record 1: it has a key above 2147483647, the largest there can be.",
         ),
         (framed([SPARSE, record(tensor([1, 2], keys=[3, 3]), tensor([1]))]), "record 2: it has a key twice."),
         (
@@ -196,13 +247,25 @@ SPARSE = record(tensor([1], keys=[1], shape=[5]), tensor([1]))
         ),
         (
             framed([GOOD, record(tensor([1, 2]), tensor([1]), weight=tensor([1]))]),
-            "from record 1 on: some records have a weight, others none.",
+            "record 2: it has a weight, those before it have none: give each record one, or none.",
         ),
     ],
 )
 def test_what_can_not_be_read_names_the_record(recordio: Data, data: bytes, said: str) -> None:
     (found,) = recordio.refused({"a.rec": data})
     assert found.removeprefix("train/a.rec, ").startswith(said)
+
+
+def test_a_weight_that_a_whole_block_lacks_is_missed_in_its_first_record(
+    recordio: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_blocks, "__defaults__", (len(framed([WEIGHED])),))
+    assert recordio.refused({"a.rec": framed([WEIGHED, GOOD])}) == (
+        (
+            "train/a.rec, record 2: it has no weight, the channel's first record has one: give each record "
+            "one, or none."
+        ),
+    )
 
 
 def test_the_number_of_a_late_record_is_right(recordio: Data) -> None:
