@@ -1,4 +1,4 @@
-"""Ask osv.dev about known vulnerabilities of an image's components: the work behind scripts/scan.
+"""Ask osv.dev about known vulnerabilities of an image's components.
 
 The components are those of the image's own list (CycloneDX, at /opt/smxgb/sbom.cdx.json). One request names
 them all: Python's packages by name, Debian's by source package, as advisories do.

@@ -6,10 +6,13 @@ import argparse
 import json
 import sys
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from smxgb import __version__
 from smxgb.environment import Paths, process_environ
+from smxgb.errors import UserError
 from smxgb.link import Link, die_of, die_with_parent, failure_of, leave
 from smxgb.log import log, log_error, warnings_as_lines
 from smxgb.supervisor import supervise
@@ -17,6 +20,9 @@ from smxgb.terminal import is_watched, round_bar, write_over_bar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+INTERNAL = ("work", "dask-scheduler", "dask-worker")
+"""Commands that nobody but the supervisor gives."""
 
 KEPT_OUT = ("pandas", "sklearn", "polars", "modin", "cudf", "matplotlib", "graphviz")
 """Packages that xgboost imports if they are there. Training needs none of them: without, it starts in half
@@ -44,7 +50,11 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="smxgb", description="XGBoost training container for Amazon SageMaker."
     )
+    parser.add_argument("--version", action="version", version=f"smxgb {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    if sys.argv[1:] and sys.argv[1] in INTERNAL:
+        _add_internal(commands)
+        return parser.parse_args()
     commands.add_parser("train", help="train as SageMaker asks, from /opt/ml or $SAGEMAKER_BASE_DIR")
     check = commands.add_parser("check", help="say what a job would do, and what is wrong with it")
     check.add_argument("--hyperparameters", type=Path, metavar="FILE", help="JSON, instead of the job's")
@@ -54,23 +64,34 @@ def _arguments() -> argparse.Namespace:
         "--listing", metavar="FILE", help="plan for files by their sizes and names (-: standard input)"
     )
     check.add_argument("--hosts", type=int, default=1, metavar="N", help="on so many hosts, with --listing")
-    describe = commands.add_parser("describe", help="print settings, content types and metrics as JSON")
+    describe = commands.add_parser(
+        "describe",
+        help="print settings, content types and metrics as JSON; of the metric definitions a job takes 40",
+    )
     describe.add_argument("--markdown", action="store_true", help="print the README's tables instead")
     commands.add_parser("serve", help="serve a model (comes later)")
-    work = commands.add_parser("work")
-    scheduler = commands.add_parser("dask-scheduler")
+    given = sys.argv[1] if sys.argv[1:] else "-"
+    if not given.startswith("-") and given not in commands.choices:
+        close = get_close_matches(given, commands.choices, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(commands.choices)}."
+        parser.error(f"there is no command {given!r}: {hint}")
+    return parser.parse_args()
+
+
+def _add_internal(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the commands with which processes of a job start each other."""
+    for name in INTERNAL:
+        command = commands.add_parser(name)
+        command.add_argument("--link", type=int, required=True)
+        command.add_argument("--beat", type=float)
+    scheduler, worker = commands.choices["dask-scheduler"], commands.choices["dask-worker"]
     scheduler.add_argument("--host", required=True)
     scheduler.add_argument("--port", type=int, required=True)
     scheduler.add_argument("--dashboard", action="store_true")
-    worker = commands.add_parser("dask-worker")
     worker.add_argument("--scheduler", required=True)
     worker.add_argument("--token", required=True)
     worker.add_argument("--index", type=int, required=True)
     worker.add_argument("--gpus")
-    for child in (work, scheduler, worker):
-        child.add_argument("--link", type=int, required=True)
-        child.add_argument("--beat", type=float)
-    return parser.parse_args()
 
 
 def train() -> int:
@@ -100,6 +121,9 @@ def _check(arguments: argparse.Namespace) -> int:
     places = Places(arguments.hyperparameters, channels or None)
     paths = Paths.from_environ(process_environ())
     try:
+        for name, path in channels.items():
+            if path.is_file():
+                raise UserError(f"--{name} needs a folder, and {path} is a file: give {path.parent}.")  # noqa: TRY301
         if arguments.listing:
             for line in forecast(arguments.listing, arguments.hosts, process_environ(), places):
                 log(line)

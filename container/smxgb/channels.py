@@ -228,8 +228,10 @@ class _Choice:
                     "files so, and leave charset out."
                 )
         if kind not in CONTENT_TYPES:
-            close = get_close_matches(kind, CONTENT_TYPES, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
+            # What stands before the slash makes application/json look like Parquet.
+            alike = {name.split("/")[-1]: name for name in CONTENT_TYPES if ("/" in name) == ("/" in kind)}
+            close = get_close_matches(kind.split("/")[-1], alike, n=1)
+            hint = f" Did you mean {alike[close[0]]!r}?" if close else ""
             self.mistakes.add(
                 f"channel '{self.channel}': content type {text!r} is not one of "
                 f"{', '.join(CONTENT_TYPES)}.{hint}"

@@ -150,9 +150,18 @@ def _check_domains(parameters: Parsed, channels: Mapping[str, Labels], layout: L
         so_too = f" (so has channel {' and '.join(others)})" if others else ""
         mistakes.add(
             f"channel {first} has the labels {_shown(channels[first])}{so_too}, but for {owner} a label is "
-            f"{domain.rule}: recode the labels, or {cure}.{_which_column(parameters.settings, layout)}"
+            f"{domain.rule}: recode the labels{_as_classes(parameters, channels[first])}, or {cure}."
+            f"{_which_column(parameters.settings, layout)}"
         )
     mistakes.raise_any()
+
+
+def _as_classes(parameters: Parsed, labels: Labels) -> str:
+    """Return how to write labels that name classes; nothing for those that are no classes."""
+    kind = kind_of(parameters.settings.objective)
+    if kind == "binary" and len(labels.different or ()) == 2:  # noqa: PLR2004 - one label a class
+        return " as 0 and 1"
+    return " as 0, 1, 2 and so on" if kind == "multi-class" and labels.different else ""
 
 
 def check_all_rows(parameters: Parsed, channels: Mapping[str, Summary], classes: int | None) -> list[str]:

@@ -186,12 +186,21 @@ def _channels(paths: Paths, places: Places, *, alone: bool) -> Channels:
     config = read_json(paths.config / "inputdataconfig.json")
     names = sorted(config) or sorted(folder.name for folder in paths.data.glob("*") if folder.is_dir())
     if not names:
-        raise UserError(
-            f"there is no input channel: {paths.data} holds no folder, and inputdataconfig.json names none. "
-            "Give the job a channel named 'train'."
-        )
+        raise UserError(_no_channel(paths.data))
     folders = {name: paths.data / name for name in names}
     return find_channels({name: config.get(name, {}) for name in names}, folders, alone=alone)
+
+
+def _no_channel(folder: Path) -> str:
+    if files := sorted(path.name for path in folder.glob("*")):
+        return (
+            f"there is no input channel: {folder} holds {files[0]!r} and no folder. A channel is a folder of "
+            f"files: move it to {folder / 'train'}."
+        )
+    return (
+        f"there is no input channel: {folder} holds no folder, and inputdataconfig.json names none. Give the "
+        "job a channel named 'train'."
+    )
 
 
 def _check_spool_dir(parameters: Parsed, mistakes: Mistakes) -> None:

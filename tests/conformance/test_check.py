@@ -160,6 +160,16 @@ def test_a_mistake_in_the_settings_is_found_without_data(tmp_path: Path) -> None
     ]
 
 
+def test_a_file_in_place_of_a_folder_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    table().to_csv(file, index=False)
+    done = check(
+        tmp_path / "nothing", "--hyperparameters", settings_file(tmp_path, num_round=5), "--train", file
+    )
+    assert done.returncode == 2
+    assert done.stderr == f"UserError: --train needs a folder, and {file} is a file: give {tmp_path}.\n"
+
+
 def test_a_file_of_settings_that_is_not_there_is_named(tmp_path: Path) -> None:
     done = check(tmp_path / "nothing", "--hyperparameters", tmp_path / "no.json")
     assert done.returncode == 2

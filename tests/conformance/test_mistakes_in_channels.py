@@ -16,11 +16,22 @@ def typed(content_type: str | None, **settings: object) -> Source:
     return Source({"data.csv": ROWS}, content_type, settings)
 
 
+def _write(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(ROWS)
+
+
 TABLE = {
     "no channel": Mistake(
         "UserError: there is no input channel: /opt/ml/input/data holds no folder, and "
         "inputdataconfig.json names none. Give the job a channel named 'train'.",
         train=None,
+    ),
+    "a file beside the channels' folders": Mistake(
+        "UserError: there is no input channel: /opt/ml/input/data holds 'rows.csv' and no folder. A channel "
+        "is a folder of files: move it to /opt/ml/input/data/train.",
+        train=None,
+        spoil=lambda base: _write(base / "input/data/rows.csv"),
     ),
     "a channel of another name": Mistake(
         "UserError: there is no channel 'train', only 'trian': rename 'trian' to 'train'.",
@@ -42,6 +53,18 @@ TABLE = {
         "text/libsvm, text/x-libsvm, libsvm, application/x-parquet, parquet, "
         "application/x-recordio-protobuf, recordio-protobuf. Did you mean 'text/csv'?",
         train=typed("text/cvs"),
+    ),
+    "a content type that resembles none": Mistake(
+        "UserError: channel 'train': content type 'application/json' is not one of text/csv, csv, "
+        "text/libsvm, text/x-libsvm, libsvm, application/x-parquet, parquet, "
+        "application/x-recordio-protobuf, recordio-protobuf.",
+        train=typed("application/json"),
+    ),
+    "a content type with another kind": Mistake(
+        "UserError: channel 'train': content type 'application/csv' is not one of text/csv, csv, "
+        "text/libsvm, text/x-libsvm, libsvm, application/x-parquet, parquet, "
+        "application/x-recordio-protobuf, recordio-protobuf. Did you mean 'text/csv'?",
+        train=typed("application/csv"),
     ),
     "more than one label": Mistake(
         "UserError: channel 'train': content type 'text/csv; label_size=2': label_size must be 1, "

@@ -127,7 +127,8 @@ def test_the_same_labels_in_both_channels_are_one_mistake() -> None:
     assert caught.value.mistakes == (
         (
             "channel train has the labels 1, 2 (so has channel validation), but for "
-            "objective=binary:logistic a label is a number from 0 to 1: recode the labels, or choose another "
+            "objective=binary:logistic a label is a number from 0 to 1: recode the labels as 0 and 1, or "
+            "choose another "
             "objective."
         ),
     )

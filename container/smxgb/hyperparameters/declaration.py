@@ -253,7 +253,9 @@ class Hyperparameters(BaseModel):
         Limits.silence_timeout, "Seconds without a sign of life before a host counts as lost."
     )
     control_port: _Port = _container(Limits.control_port, "Port of the hosts' control channel.")
-    tracker_port: _Port = _container(9091, "Port of XGBoost's tracker, with several hosts.")
+    tracker_port: _Port = _container(
+        9091, "Port of XGBoost's tracker, by which the workers of several hosts find each other."
+    )
     scheduler_port: _Port = _container(8786, "Port of Dask's scheduler, with several hosts.")
     dashboard: bool = _container(False, f"Run Dask's dashboard on the first host, port {DASHBOARD_PORT}.")  # noqa: FBT003
 

@@ -312,6 +312,11 @@ def _find(setting: str, ref: ColumnRef, names: tuple[str, ...] | None, width: in
         )
     if ref in names:
         return names.index(ref)
+    if width == 1 and (mark := next((mark for mark in ";|\t" if mark in names[0]), None)):
+        raise UserError(
+            f"{setting}: {source} was read with the delimiter ',' and has one column, {short(names[0])!r}: "
+            f"set csv_delimiter={'tab' if mark == '\t' else mark}, and write decimals with a point."
+        )
     nearest = get_close_matches(ref, names, 1, 0.0)[0]
     raise UserError(f"{setting}: {source} has no column of this name; the nearest is {short(nearest)!r}.")
 

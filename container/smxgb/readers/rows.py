@@ -31,7 +31,10 @@ LISTED = 5
 RULES: dict[Role, tuple[str, str]] = {
     "label": (
         "is not a label: a finite number is needed",
-        "Mend these rows, leave them out with invalid_label=drop, or name another column with label_column.",
+        (
+            "Mend these rows (classes are 0, 1, 2 and so on), leave them out with invalid_label=drop, or "
+            "name another column with label_column."
+        ),
     ),
     "weight": ("is not a weight: a finite number, 0 or more, is needed", "Mend these rows."),
     "group": ("is not a group: an integer is needed", "Number the groups."),

@@ -26,7 +26,8 @@ ENCODE = (
     "column in categorical_columns, or leave it out with drop_columns."
 )
 LABEL_CURE = (
-    " Mend these rows, leave them out with invalid_label=drop, or name another column with label_column."
+    " Mend these rows (classes are 0, 1, 2 and so on), leave them out with invalid_label=drop, or name "
+    "another column with label_column."
 )
 SAME = "Every file of every channel needs the same columns, in any order."
 
@@ -363,6 +364,15 @@ def test_settings_that_fit_no_column_are_all_named(csv: Data) -> None:
         "label_column=Y: train/a.csv has no column of this name; the nearest is 'y'.",
         "weight_column=prize: train/a.csv has no column of this name; the nearest is 'price'.",
         "drop_columns=y and group_column=y both name column 0 ('y') of train/a.csv: a column has one role.",
+    )
+
+
+def test_a_delimiter_that_decimal_commas_hide_is_named(csv: Data) -> None:
+    assert csv.refused("y;a;b\n1,5;2,3;3,1\n2,5;2,4;3,2\n", label="y") == (
+        (
+            "label_column=y: train/a.csv was read with the delimiter ',' and has one column, 'y;a;b': set "
+            "csv_delimiter=;, and write decimals with a point."
+        ),
     )
 
 
