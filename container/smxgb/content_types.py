@@ -62,7 +62,7 @@ def detect_content_type(channel: str, files: Sequence[Path]) -> tuple[ContentTyp
     found: dict[ContentType, tuple[Path, str]] = {}
     untold = None
     for file in files:
-        content_type = EXTENSIONS.get(_extension(file.name.lower()))
+        content_type = EXTENSIONS.get(extension(file))
         if content_type:
             found.setdefault(content_type, (file, f"by the extension of {file.name}"))
         elif untold is None:
@@ -79,9 +79,10 @@ def detect_content_type(channel: str, files: Sequence[Path]) -> tuple[ContentTyp
     return content_type, why
 
 
-def _extension(name: str) -> str:
-    path = PurePath(name)
-    return PurePath(path.stem).suffix if path.suffix in SUFFIXES else path.suffix
+def extension(path: PurePath) -> str:
+    """Return a file's extension in lower case: of a compressed one, that of what it holds."""
+    name = PurePath(path.name.lower())
+    return PurePath(name.stem).suffix if name.suffix in SUFFIXES else name.suffix
 
 
 def _sniff(file: Path) -> ContentType:

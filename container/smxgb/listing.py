@@ -8,7 +8,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from smxgb.channels import is_data
-from smxgb.content_types import EXTENSIONS
+from smxgb.compression import SUFFIXES
+from smxgb.content_types import EXTENSIONS, extension
 from smxgb.errors import UserError
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ AWS_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\s+(\d+) (.+?)\s*")
 """A line of `aws s3 ls --recursive`: date, time, bytes, key (the AWS CLI's documentation)."""
 
 SHOWN_MISTAKES = 5
-PACKERS = {".gz", ".bz2", ".zst"}
 PACKED = 2.3
 """How many bytes of text a compressed byte stands for, as gzip packed the measured rows."""
 
@@ -69,16 +69,16 @@ def read_listing(lines: Iterable[str], source: str) -> Listing:
             f"{source} names no data file: write one with `aws s3 ls --recursive`, or with "
             "`find FOLDER -type f -printf '%s %P\\n'`."
         )
-    text = sum(size * (PACKED if PurePosixPath(key).suffix in PACKERS else 1) for key, size in data.items())
+    text = sum(
+        size * (PACKED if PurePosixPath(key.lower()).suffix in SUFFIXES else 1) for key, size in data.items()
+    )
     return Listing(tuple(data.values()), _content_type(data, source), text, len(files) - len(data))
 
 
 def _content_type(files: Iterable[str], source: str) -> ContentType:
     found: dict[ContentType | None, str] = {}
     for key in files:
-        path = PurePosixPath(key)
-        suffix = (path.with_suffix("") if path.suffix in PACKERS else path).suffix
-        found.setdefault(EXTENSIONS.get(suffix.lower()), key)
+        found.setdefault(EXTENSIONS.get(extension(PurePosixPath(key))), key)
     if None in found:
         raise UserError(
             f"{source}: {found[None]!r} has no extension that tells its type, as one of "
