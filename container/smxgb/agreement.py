@@ -17,7 +17,7 @@ from smxgb.batch import Layout, Schema
 from smxgb.errors import Mistakes, UserError
 from smxgb.labels import Labels
 from smxgb.readers.columns import aligned, schema_of
-from smxgb.store import Extent, Summary, no_rows
+from smxgb.summary import Extent, Summary, no_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from smxgb.batch import GroupArray
     from smxgb.channels import Channel, Channels
     from smxgb.group import Group
-    from smxgb.groups import Groups
+    from smxgb.query_groups import QueryGroups
 
 COMPARED = 1 << 20
 """Ids of groups, of all workers together, that are compared at a time."""
@@ -161,7 +161,9 @@ def agree_on_rows(own: Mapping[str, Summary], group: Group) -> list[dict[str, Su
     return by_rank
 
 
-def agree_on_groups(channel: str, own: Groups | None, group: Group, file_of: Callable[[int], str]) -> None:
+def agree_on_groups(
+    channel: str, own: QueryGroups | None, group: Group, file_of: Callable[[int], str]
+) -> None:
     """Raise UserError if rows of one group are on several workers, each of which would take it for a whole.
 
     All ids are compared, in portions of about `COMPARED`. A worker holds 50 MB for one of them, and 24 bytes

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from smxgb.hyperparameters import Hyperparameters, Parsed
     from smxgb.labels import Domain, Labels
     from smxgb.plan import Plan
-    from smxgb.store import Shape, Stored, Summary
+    from smxgb.store import Stored
+    from smxgb.summary import Shape, Summary
 
 FEW_CLASSES = 100
 SPARSEST = 10

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from smxgb.batch import Batch, Dense
     from smxgb.content_types import ContentType
-    from smxgb.store import Extent, Stored, Summary
+    from smxgb.store import Stored
+    from smxgb.summary import Extent, Summary
 
 SHOWN = 5
 """Unseen categories that a line of the log names."""

@@ -22,7 +22,7 @@ from smxgb.machine import read_machine
 from smxgb.modes import choose_team
 from smxgb.plan import UNCERTAINTY, make_plan
 from smxgb.rehearsal import rehearse
-from smxgb.store import Shape
+from smxgb.summary import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

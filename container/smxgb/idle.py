@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from smxgb.batch import SPARSE, Dense, Sparse
 from smxgb.errors import Mistakes
-from smxgb.groups import Groups
 from smxgb.objectives import OBJECTIVES, kind_of
+from smxgb.query_groups import QueryGroups
 from smxgb.store import Stored
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from smxgb.batch import Batch, Schema
     from smxgb.hyperparameters import Hyperparameters
-    from smxgb.store import Summary
+    from smxgb.summary import Summary
 
 NEXT_TO_NOTHING = 1e-30
 """A weight that is lost beside one of 1, and not 0: XGBoost divides by the weight of a worker's rows."""
@@ -77,7 +77,7 @@ def _with_one_row(kept: Stored, schema: Schema, rows: Summary) -> Stored:
     groups = None
     if "group" in rows.roles:
         one = np.ones(1, np.int64)
-        groups = Groups(one, one, np.full(1, NEXT_TO_NOTHING, np.float32))
+        groups = QueryGroups(one, one, np.full(1, NEXT_TO_NOTHING, np.float32))
     return Stored(kept.summary, partial(_batch, schema, rows, 1), groups)
 
 

@@ -22,7 +22,8 @@ from smxgb.log import log
 from smxgb.readers import open_reader
 from smxgb.readers.rows import shown_file
 from smxgb.shares import share
-from smxgb.store import Stored, Summary, keep
+from smxgb.store import Stored, keep
+from smxgb.summary import Summary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from smxgb.clocks import PhaseClock
     from smxgb.job import Job
     from smxgb.machine import Machine
-    from smxgb.store import Summary
+    from smxgb.summary import Summary
 
 SHOWN = 5
 """Names of skipped files in a line of the log."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from smxgb.hyperparameters import Hyperparameters, Method, Parsed
-    from smxgb.store import Shape
+    from smxgb.summary import Shape
 
 type MatrixKind = Literal["quantile", "iterated", "whole"]
 """Binned as the batches stream by; CSR that XGBoost caches on disk; CSR from one table in memory."""

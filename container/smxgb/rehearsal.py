@@ -9,12 +9,13 @@ from smxgb import gpu
 from smxgb.errors import Mistakes, UserError
 from smxgb.examination import examine
 from smxgb.features import counted, settle
-from smxgb.groups import Runs
 from smxgb.log import log
 from smxgb.logbook import start_block
 from smxgb.machine import memory_available
+from smxgb.query_groups import Runs
 from smxgb.readers import open_reader
-from smxgb.store import Summary, no_rows, reading_bytes, summarise
+from smxgb.store import reading_bytes
+from smxgb.summary import Summary, no_rows, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from smxgb.examination import Examined
     from smxgb.job import Job
     from smxgb.readers import Reader
-    from smxgb.store import Shape
+    from smxgb.summary import Shape
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ import sys
 import numpy as np
 from smxgb.agreement import agree_on_groups
 from smxgb.group import Joined
-from smxgb.groups import Groups
+from smxgb.query_groups import QueryGroups
 rank, port, extra = map(int, sys.argv[1:])
 tracker = {"dmlc_tracker_uri": "127.0.0.1", "dmlc_tracker_port": port, "dmlc_task_id": str(rank)}
 member = Joined(tracker, f"h{rank}")
@@ -110,7 +110,8 @@ member = Joined(tracker, f"h{rank}")
 ids = np.arange(rank, 3_300_000, 2, np.int64) * 64
 ids = np.random.default_rng(rank).permutation(np.append(ids, extra))
 try:
-    agree_on_groups("train", Groups(ids, np.ones_like(ids), None), member, lambda number: f"file {number}")
+    own = QueryGroups(ids, np.ones_like(ids), None)
+    agree_on_groups("train", own, member, lambda number: f"file {number}")
 except Exception as error:
     print(error)
 else:

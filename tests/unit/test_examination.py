@@ -9,7 +9,7 @@ from smxgb.examination import check_all_rows, check_labels
 from smxgb.hyperparameters import Parsed, parse
 from smxgb.labels import Labels
 from smxgb.objectives import OBJECTIVES, Objective
-from smxgb.store import Summary
+from smxgb.summary import Summary
 
 
 def labels(*values: float) -> Labels:

@@ -11,7 +11,8 @@ import pytest
 from smxgb.batch import SPARSE, Dense, Schema, Sparse
 from smxgb.errors import UserError
 from smxgb.features import MOST, counted, describe_indexing, describe_unused, fitted, settle
-from smxgb.store import Extent, Stored, Summary, summarise
+from smxgb.store import Stored
+from smxgb.summary import Extent, Summary, summarise
 
 if TYPE_CHECKING:
     from smxgb.content_types import ContentType

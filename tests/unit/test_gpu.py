@@ -18,7 +18,8 @@ from smxgb.errors import JobError, PlatformError
 from smxgb.hyperparameters import parse
 from smxgb.matrix import build_matrix
 from smxgb.plan import make_plan
-from smxgb.store import Shape, Stored, Summary
+from smxgb.store import Stored
+from smxgb.summary import Shape, Summary
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ import pytest
 from smxgb.errors import UserError
 from smxgb.hyperparameters import parse
 from smxgb.plan import MIB, Plan, choose_matrix, make_plan
-from smxgb.store import Shape
+from smxgb.summary import Shape
 
 ROWS = 1_000_000
 

@@ -2,7 +2,7 @@
 
 from smxgb.hyperparameters.constraints import resolve_constraints
 from smxgb.hyperparameters.declaration import ColumnRef, Hyperparameters, Method
-from smxgb.hyperparameters.evaluation import tunes_on_train
+from smxgb.hyperparameters.metric_choice import tunes_on_train
 from smxgb.hyperparameters.parsing import Parsed, booster_params, parse
 
 __all__ = [

@@ -14,7 +14,7 @@ from smxgb.hyperparameters import consistency, upstream
 from smxgb.hyperparameters.declaration import OBSOLETE, Hyperparameters, name_of, trait_of
 from smxgb.hyperparameters.decoding import decode, delimiter, is_unset, unquoted
 from smxgb.hyperparameters.description import allowed, choices
-from smxgb.hyperparameters.evaluation import choose_metrics
+from smxgb.hyperparameters.metric_choice import choose_metrics
 from smxgb.objectives import kind_of
 
 if TYPE_CHECKING:

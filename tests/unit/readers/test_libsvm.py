@@ -16,7 +16,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from smxgb.errors import UserError
 from smxgb.readers import libsvm_lines
-from smxgb.store import Extent, summarise
+from smxgb.summary import Extent, summarise
 
 if TYPE_CHECKING:
     from tests.unit.readers.conftest import Data

@@ -9,9 +9,10 @@ import xgboost as xgb
 
 from smxgb.batch import Dense, Schema
 from smxgb.errors import UserError
-from smxgb.groups import Groups, Runs
 from smxgb.matrix import build_matrix
-from smxgb.store import Stored, Summary
+from smxgb.query_groups import QueryGroups, Runs
+from smxgb.store import Stored
+from smxgb.summary import Summary
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +37,7 @@ def batches(group: list[int], weight: list[float] | None = None, cut: int = 3) -
     return made
 
 
-def found(group: list[int], weight: list[float] | None = None) -> Groups | None:
+def found(group: list[int], weight: list[float] | None = None) -> QueryGroups | None:
     runs = Runs()
     for _ in runs.watch(iter(batches(group, weight))):
         pass

@@ -1,4 +1,4 @@
-"""Groups: the queries of a ranking job, each a run of neighbouring rows."""
+"""Query groups: the queries of a ranking job, each a run of neighbouring rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Groups:
+class QueryGroups:
     """The groups of a channel in the order of its rows: how many rows each has, and its weight if it has one.
 
     `ids` are the numbers that the rows have, each once. XGBoost weighs whole groups, not their rows.
@@ -64,7 +64,7 @@ class Runs:
         ids = ids[_starts(ids)]
         return len(np.unique(ids)) == len(ids)
 
-    def groups(self, channel: str) -> Groups | None:
+    def groups(self, channel: str) -> QueryGroups | None:
         """Return the groups of the batches that went by, None if their rows have none; they must be whole.
 
         Raises UserError if the rows of a group do not weigh the same.
@@ -75,7 +75,7 @@ class Runs:
         starts = _starts(ids)
         ids, sizes = ids[starts], np.add.reduceat(np.concatenate(self._sizes), starts)
         if not self._lightest:
-            return Groups(ids, sizes, None)
+            return QueryGroups(ids, sizes, None)
         lightest = np.minimum.reduceat(np.concatenate(self._lightest), starts)
         heaviest = np.maximum.reduceat(np.concatenate(self._heaviest), starts)
         uneven = np.flatnonzero(lightest != heaviest)
@@ -85,7 +85,7 @@ class Runs:
                 f"channel {channel}: the rows of group {ids[first]} have weights from {lightest[first]:g} to "
                 f"{heaviest[first]:g}. XGBoost weighs whole groups: give all rows of a group the same weight."
             )
-        return Groups(ids, sizes, lightest)
+        return QueryGroups(ids, sizes, lightest)
 
 
 def _starts(ids: GroupArray) -> npt.NDArray[np.intp]:

@@ -30,7 +30,7 @@ _ALPHAS = {"quantile": "quantile_alpha", "expectile": "expectile_alpha"}
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class MetricChoice:
     """The metrics of a job in the order of its log, the one that early stopping watches, and log lines."""
 
     metrics: tuple[Metric, ...]
@@ -38,7 +38,7 @@ class Evaluation:
     notes: tuple[str, ...]
 
 
-def choose_metrics(settings: Hyperparameters, mistakes: Mistakes, *, objective_known: bool) -> Evaluation:
+def choose_metrics(settings: Hyperparameters, mistakes: Mistakes, *, objective_known: bool) -> MetricChoice:
     """Return what a job evaluates after each round; what is wrong with it is noted in `mistakes`.
 
     `early_stopping_metric` joins the list if it is not in it. `objective_known` false says that the job's
@@ -82,7 +82,7 @@ def choose_metrics(settings: Hyperparameters, mistakes: Mistakes, *, objective_k
         )
     monitored = read("early_stopping_metric", _DATA_SET.sub("", watched)) if watched else None
     logged = [*asked, *([tuning] if tuning else [])]
-    return Evaluation(
+    return MetricChoice(
         merged_metrics(logged, monitored, default),
         monitored or monitored_metric(asked, tuning, default),
         tuple(notes),
