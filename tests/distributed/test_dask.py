@@ -160,13 +160,15 @@ def test_a_file_in_which_quotes_come_late_is_read_whole_by_one_worker(
     assert rows_of(leader) == ([[3000, 0, 0]], 3000)
 
 
-def test_a_single_parquet_file_is_cut_between_row_groups(tmp_path: Path, table: pd.DataFrame) -> None:
+def test_a_single_parquet_file_is_cut_between_rows(tmp_path: Path, table: pd.DataFrame) -> None:
     path = tmp_path / "table.parquet"
-    table.to_parquet(path, index=False, row_group_size=500)
+    table.to_parquet(path, index=False, row_group_size=700)
     same = {"train": Source({"table.parquet": path.read_bytes()}, None)}
     with dask_hosts(tmp_path / "job", [same], {**SETTINGS, "workers_per_host": 3}) as job:
         leader = assert_trained(job.run())
-    assert rows_of(leader) == ([[1000, 1000, 1000]], 3000)
+    [each], together = rows_of(leader)
+    assert together == 3000
+    assert max(each) - min(each) <= 2
 
 
 def test_a_worker_without_rows_joins_empty_the_first_one_too(tmp_path: Path, table: pd.DataFrame) -> None:

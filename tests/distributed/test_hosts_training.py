@@ -126,13 +126,15 @@ def test_a_file_in_which_quotes_come_late_is_read_whole_by_one_host(
     assert "none is cut, for text in them is quoted" in leader.log
 
 
-def test_a_single_parquet_file_is_cut_between_row_groups(tmp_path: Path, table: pd.DataFrame) -> None:
+def test_a_single_parquet_file_is_cut_between_rows(tmp_path: Path, table: pd.DataFrame) -> None:
     path = tmp_path / "table.parquet"
-    table.to_parquet(path, index=False, row_group_size=500)
+    table.to_parquet(path, index=False, row_group_size=700)
     same = {"train": Source({"table.parquet": path.read_bytes()}, None)}
     with hosts_of(tmp_path, [same] * 3, SETTINGS) as job:
         leader = assert_trained(job.run())
-    assert rows_of(leader) == ([1000, 1000, 1000], 3000)
+    each, together = rows_of(leader)
+    assert together == 3000
+    assert max(each) - min(each) <= 2
 
 
 def test_different_files_of_equal_name_and_size_are_different(tmp_path: Path) -> None:
