@@ -79,16 +79,18 @@ def mode(source: Source, name: str, **settings: str) -> Source:
 def job(base: Path, settings: dict[str, object], **channels: Source) -> Outcome:
     """Run a job; a channel in Pipe mode gets a FIFO and somebody who writes to it."""
     write_opt_ml(base, hyperparameters=settings, channels=channels)
-    writers = []
+    writers: dict[Path, threading.Thread] = {}
     for name, source in channels.items():
         if source.settings.get("TrainingInputMode") == "Pipe":
             shutil.rmtree(base / "input/data" / name)
             fifo = base / "input/data" / f"{name}_0"
             os.mkfifo(fifo)
-            writers.append(threading.Thread(target=send, args=(fifo, source.files.values()), daemon=True))
-            writers[-1].start()
+            writers[fifo] = threading.Thread(target=send, args=(fifo, source.files.values()), daemon=True)
+            writers[fifo].start()
     done = run_train(base)
-    for writer in writers:
+    for fifo, writer in writers.items():
+        # A job that was refused has left its writer waiting for somebody who reads.
+        os.close(os.open(fifo, os.O_RDONLY | os.O_NONBLOCK))
         writer.join(30)
     return done
 
