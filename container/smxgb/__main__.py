@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from smxgb import __version__
 from smxgb.environment import Paths, process_environ
-from smxgb.errors import UserError
+from smxgb.errors import Mistakes
 from smxgb.link import Link, die_of, die_with_parent, failure_of, leave
 from smxgb.log import log, log_error, warnings_as_lines
 from smxgb.supervisor import supervise
 from smxgb.terminal import is_watched, round_bar, write_over_bar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 INTERNAL = ("work", "dask-scheduler", "dask-worker")
 """Commands that nobody but the supervisor gives."""
@@ -63,10 +63,10 @@ def _arguments() -> argparse.Namespace:
     check.add_argument(
         "--listing", metavar="FILE", help="plan for files by their sizes and names (-: standard input)"
     )
-    check.add_argument("--hosts", type=int, default=1, metavar="N", help="on so many hosts, with --listing")
+    check.add_argument("--hosts", type=int, metavar="N", help="on so many hosts, with --listing")
     describe = commands.add_parser(
         "describe",
-        help="print settings, content types and metrics as JSON; of the metric definitions a job takes 40",
+        help="print settings, content types and metrics as JSON; a job takes at most 40 metric definitions",
     )
     describe.add_argument("--markdown", action="store_true", help="print the README's tables instead")
     commands.add_parser("serve", help="serve a model (comes later)")
@@ -121,11 +121,10 @@ def _check(arguments: argparse.Namespace) -> int:
     places = Places(arguments.hyperparameters, channels or None)
     paths = Paths.from_environ(process_environ())
     try:
-        for name, path in channels.items():
-            if path.is_file():
-                raise UserError(f"--{name} needs a folder, and {path} is a file: give {path.parent}.")  # noqa: TRY301
+        _check_options(arguments, channels)
         if arguments.listing:
-            for line in forecast(arguments.listing, arguments.hosts, process_environ(), places):
+            hosts = 1 if arguments.hosts is None else arguments.hosts
+            for line in forecast(arguments.listing, hosts, process_environ(), places):
                 log(line)
         elif arguments.hyperparameters and not channels and not paths.data.exists():
             read_settings(paths, places)
@@ -138,6 +137,19 @@ def _check(arguments: argparse.Namespace) -> int:
             log_error(line)
         return failure.exit_code
     return 0
+
+
+def _check_options(arguments: argparse.Namespace, channels: Mapping[str, Path]) -> None:
+    """Raise UserError for options of `check` that don't go together."""
+    mistakes = Mistakes()
+    if arguments.hosts is not None and not arguments.listing:
+        mistakes.add("--hosts goes with --listing: give both, or neither.")
+    if arguments.validation and not arguments.train:
+        mistakes.add("--validation goes with --train: give both, or neither.")
+    for name, path in channels.items():
+        if path.is_file():
+            mistakes.add(f"--{name} needs a folder, and {path} is a file: give {path.parent}.")
+    mistakes.raise_any()
 
 
 def _describe(*, markdown: bool) -> int:

@@ -77,8 +77,7 @@ def agree_on_channels(channels: Channels, group: Group) -> list[Channel]:
         if types:
             own = held.get(name) or replace(channels.train, name=name, files=(), skipped=())
             agreed.append(replace(own, content_type=next(iter(types.values()))["type"]))
-    with by_all():
-        mistakes.raise_any()
+    mistakes.raise_any("everywhere")
     return agreed
 
 
@@ -156,8 +155,7 @@ def agree_on_rows(own: Mapping[str, Summary], group: Group) -> list[dict[str, Su
                 f"channel {name} has weights on {', '.join(weighted)} and none on {', '.join(others)}: all "
                 "files of a channel need the weight column, or none."
             )
-    with by_all():
-        mistakes.raise_any()
+    mistakes.raise_any("everywhere")
     return by_rank
 
 

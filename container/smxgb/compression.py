@@ -35,7 +35,7 @@ class Readable(Protocol):
         """Return at most `size` bytes; none at the end."""
 
 
-class Joined(io.RawIOBase):
+class Rejoined(io.RawIOBase):
     """What was read of a file already, then the rest of it."""
 
     def __init__(self, head: bytes, read: Callable[[int], bytes]) -> None:
@@ -62,7 +62,7 @@ class Joined(io.RawIOBase):
         return len(chunk)
 
 
-def filled(read: Callable[[int], bytes], size: int) -> bytes:
+def read_fully(read: Callable[[int], bytes], size: int) -> bytes:
     """Return `size` bytes, fewer only at the end, of what may give fewer at a time."""
     chunk = read(size)
     if len(chunk) in {0, size}:
@@ -91,8 +91,8 @@ def decompressed(raw: Readable) -> Readable:
     What comes of it raises EOFError, ValueError, OSError without a number or Arrow's own errors where it is
     damaged or cut off.
     """
-    head = filled(raw.read, len(ZSTD))
-    joined = Joined(head, raw.read)
+    head = read_fully(raw.read, len(ZSTD))
+    joined = Rejoined(head, raw.read)
     if not is_compressed(head):
         return joined
     if head.startswith(BZIP2):

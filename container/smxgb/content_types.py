@@ -6,7 +6,7 @@ import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
-from smxgb.compression import SUFFIXES, decompressed, filled
+from smxgb.compression import SUFFIXES, decompressed, read_fully
 from smxgb.errors import UserError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ RECORDIO_MAGIC = bytes.fromhex("0a23d7ce")
 BOM = b"\xef\xbb\xbf"
 """What some programs write before text in UTF-8."""
 
-HEAD_BYTES = 65_536
+SNIFFED_BYTES = 65_536
 
 _SPARSE_LINE = re.compile(rb"^\S+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?$")
 
@@ -99,7 +99,7 @@ def _head(file: Path) -> bytes:
     """Return the first bytes of what a file holds; none if it is damaged, which its reader says."""
     with file.open("rb") as stream:
         try:
-            return filled(decompressed(stream).read, HEAD_BYTES)
+            return read_fully(decompressed(stream).read, SNIFFED_BYTES)
         except (EOFError, ValueError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise

@@ -66,7 +66,6 @@ def examine(
     labels: Mapping[str, Labels],
     shapes: Mapping[str, Shape],
     *,
-    rows: int | None,
     reading: int,
     available: int,
     gpu_available: int | None = None,
@@ -79,7 +78,6 @@ def examine(
         schema: The features; no names if how many there are is not known yet.
         labels: The labels of each channel that has rows.
         shapes: The size of each channel's matrix.
-        rows: The rows to train on, None if only some of them were read.
         reading: The bytes that reading them holds.
         available: The bytes of memory that matrices and training may take.
         gpu_available: The same on the GPU, None for training on the processors.
@@ -89,6 +87,7 @@ def examine(
         UserError: With everything that does not fit.
     """
     mistakes = Mistakes()
+    rows = None if whole is None else whole["train"].rows
     classes = parameters.settings.num_class
     constraints: Mapping[str, object] = {}
     notes: list[str] = []

@@ -53,7 +53,7 @@ def settle(
     Raises:
         UserError: If a channel has more features than `train` can have, or indices below the first.
     """
-    count, first = counted(summaries, content_types, indexing)
+    count, first = count_features(summaries, content_types, indexing)
     is_dense = any(summary.columns is not None for summary in summaries.values())
     if not count or not (is_dense or any(summary.present for summary in summaries.values())):
         raise UserError("channel train: no row has a value, so there is no feature to train on.")
@@ -61,7 +61,7 @@ def settle(
     return replace(schema, names=names, first_index=first, categories=_settled_categories(summaries))
 
 
-def counted(
+def count_features(
     summaries: Mapping[str, Summary], content_types: Mapping[str, ContentType], indexing: Indexing
 ) -> tuple[int, int | None]:
     """Return how many features the rows of all channels have, and what libsvm files call the first one.
@@ -163,7 +163,7 @@ def describe_indexing(schema: Schema, indexing: Indexing) -> str:
 def _first_index(extents: Mapping[str, Extent], indexing: Indexing) -> int:
     lowest = {name: extent.lowest for name, extent in extents.items() if extent.lowest is not None}
     if indexing == "auto":
-        return min(1, *lowest.values(), 1) if lowest else 0
+        return min(1, *lowest.values()) if lowest else 0
     for name, index in lowest.items():
         if index < int(indexing):
             raise UserError(

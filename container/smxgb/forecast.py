@@ -14,10 +14,9 @@ from smxgb.batch import CELL_BYTES
 from smxgb.environment import Hosts, Paths
 from smxgb.errors import Mistakes, UserError
 from smxgb.hyperparameters import parse
-from smxgb.job import load_job, read_settings
-from smxgb.listing import read_listing
-from smxgb.log import readable_bytes
-from smxgb.logbook import counted
+from smxgb.job import load_job, read_hyperparameters
+from smxgb.listing import read_listing, text_bytes
+from smxgb.log import counted, readable_bytes
 from smxgb.machine import read_machine
 from smxgb.modes import choose_team
 from smxgb.plan import UNCERTAINTY, make_plan
@@ -66,10 +65,10 @@ SHARE_OF_CORES = 0.5
 
 @dataclass(frozen=True)
 class Sample:
-    """Some rows that were looked at, and the bytes of their files."""
+    """Some rows that were looked at, and the bytes of their files once they are unpacked."""
 
     shape: Shape
-    size: int
+    text: float
 
 
 def forecast(listing: str, hosts: int, environ: Mapping[str, str], places: Places) -> Iterator[str]:
@@ -92,18 +91,16 @@ def forecast(listing: str, hosts: int, environ: Mapping[str, str], places: Place
     else:
         with Path(listing).open(encoding="utf-8", errors="replace") as lines:
             listed = read_listing(lines, listing)
+    settings = read_hyperparameters(Paths.from_environ(environ), places) or {"num_round": ROUNDS}
+    parameters = parse(settings)
     sample = None
     if places.channels:
-        job = load_job(environ, places)
-        sample = Sample(rehearse(job), job.channels.train.size)
-    yield from plan_group(listed, hosts, _settings(environ, places), read_machine(environ), sample)
-
-
-def _settings(environ: Mapping[str, str], places: Places) -> Parsed:
-    paths = Paths.from_environ(environ)
-    if places.hyperparameters or (paths.config / "hyperparameters.json").exists():
-        return read_settings(paths, places)
-    return parse({"num_round": str(ROUNDS)})
+        yield "The sample, on this machine:"
+        # Its rows are what counts: the machines to be may have GPUs, and this one none.
+        job = load_job(environ, replace(places, settings={**settings, "device": "cpu"}))
+        files = job.channels.train.files
+        sample = Sample(rehearse(job), sum(text_bytes(file.path, file.size) for file in files))
+    yield from plan_group(listed, hosts, parameters, read_machine(environ), sample)
 
 
 def plan_group(
@@ -175,7 +172,7 @@ def _team(hosts: int, parameters: Parsed, machine: Machine) -> Team:
 def _rows(listing: Listing, sample: Sample | None) -> tuple[Shape, str]:
     """Return the shape of all rows, and where it comes from."""
     if sample:
-        bytes_a_row = sample.size / sample.shape.rows
+        bytes_a_row = sample.text / sample.shape.rows
         shape = replace(sample.shape, rows=round(listing.text / bytes_a_row))
         return shape, f"if all files are like those of --train, with {bytes_a_row:,.0f} bytes a row"
     assumed = ROW_BYTES[listing.content_type]
@@ -197,7 +194,8 @@ def _shares(listing: Listing, shares: list[int]) -> Iterator[str]:
     )
     if files < hosts:
         idle = hosts - files
-        yield f"{idle} of the {hosts} hosts get no file: use fewer hosts, more files, or FullyReplicated."
+        or_shared = ", or FullyReplicated" if listing.content_type in {"csv", "parquet"} else ""
+        yield f"{idle} of the {hosts} hosts get no file: use fewer hosts or more files{or_shared}."
     yield (
         f"FullyReplicated: {readable_bytes(listing.size)} on each host's disk in File mode, of which it "
         f"trains on {readable_bytes(round(mean))}; FastFile streams only these."

@@ -54,7 +54,7 @@ def check_idle(idle: Sequence[str], settings: Hyperparameters) -> None:
     mistakes.raise_any()
 
 
-def filled(
+def with_idle_rows(
     stored: Mapping[str, Stored], schema: Schema, rows: Mapping[str, Summary], *, with_idle: bool
 ) -> dict[str, Stored]:
     """Return this worker's channels, with a batch in those that have no rows here, but on another worker.

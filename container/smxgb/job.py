@@ -118,10 +118,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Places:
-    """Where a job's hyperparameters and channels are, if not where SageMaker puts them."""
+    """Where a job's hyperparameters and channels are, if not where SageMaker puts them.
+
+    `settings` are the hyperparameters themselves, if they are in no file.
+    """
 
     hyperparameters: Path | None = None
     channels: Mapping[str, Path] | None = None
+    settings: Mapping[str, object] | None = None
 
 
 def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
@@ -162,14 +166,24 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
 
 
 def read_settings(paths: Paths, places: Places, mistakes: Mistakes | None = None) -> Parsed:
-    """Return the job's settings alone. A file that was named must be there; SageMaker's may be missing.
+    """Return the job's settings alone.
 
     Raises UserError; with `mistakes`, that notes what is wrong with single settings, for a file only.
     """
+    return parse(read_hyperparameters(paths, places), mistakes)
+
+
+def read_hyperparameters(paths: Paths, places: Places) -> Mapping[str, object]:
+    """Return the hyperparameters as given. A file that was named must be there; SageMaker's may be missing.
+
+    Raises UserError for a file that can't be read.
+    """
+    if places.settings is not None:
+        return places.settings
     named = places.hyperparameters
     if named is not None and not named.exists():
         raise UserError(f"there is no file {named}: give the path of a JSON file with the hyperparameters.")
-    return parse(read_json(named or paths.config / "hyperparameters.json"), mistakes)
+    return read_json(named or paths.config / "hyperparameters.json")
 
 
 def _cross_check(parameters: Parsed, team: Team, channels: Channels, mistakes: Mistakes) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import PurePath, PurePosixPath
 from typing import TYPE_CHECKING
 
 from smxgb.channels import is_data
@@ -69,24 +69,27 @@ def read_listing(lines: Iterable[str], source: str) -> Listing:
             f"{source} names no data file: write one with `aws s3 ls --recursive`, or with "
             "`find FOLDER -type f -printf '%s %P\\n'`."
         )
-    text = sum(
-        size * (PACKED if PurePosixPath(key.lower()).suffix in SUFFIXES else 1) for key, size in data.items()
-    )
+    text = sum(text_bytes(PurePosixPath(key), size) for key, size in data.items())
     return Listing(tuple(data.values()), _content_type(data, source), text, len(files) - len(data))
 
 
+def text_bytes(path: PurePath, size: int) -> float:
+    """Return about how many bytes a file of so many holds, once it is unpacked."""
+    return size * PACKED if path.suffix.lower() in SUFFIXES else size
+
+
 def _content_type(files: Iterable[str], source: str) -> ContentType:
-    found: dict[ContentType | None, str] = {}
+    found: dict[ContentType, str] = {}
     for key in files:
-        found.setdefault(EXTENSIONS.get(extension(PurePosixPath(key))), key)
-    if None in found:
-        raise UserError(
-            f"{source}: {found[None]!r} has no extension that tells its type, as one of "
-            f"{', '.join(EXTENSIONS)} does: give it one in the listing."
-        )
+        kind = EXTENSIONS.get(extension(PurePosixPath(key)))
+        if kind is None:
+            raise UserError(
+                f"{source}: {key!r} has no extension that tells its type, as one of "
+                f"{', '.join(EXTENSIONS)} does: give it one in the listing."
+            )
+        found.setdefault(kind, key)
     if len(found) > 1:
         listed = " and ".join(f"{kind} ({key})" for kind, key in found.items())
         raise UserError(f"{source} holds {listed}: a channel's files must all be of one type.")
     [content_type] = found
-    assert content_type is not None  # noqa: S101 - that was refused
     return content_type

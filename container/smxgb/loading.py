@@ -17,8 +17,8 @@ from smxgb.agreement import (
 )
 from smxgb.errors import Mistakes, UserError
 from smxgb.features import describe_indexing, describe_unused, fitted, settle
-from smxgb.idle import check_idle, filled
-from smxgb.log import log
+from smxgb.idle import check_idle, with_idle_rows
+from smxgb.log import counted, log
 from smxgb.readers import open_reader
 from smxgb.readers.rows import shown_file
 from smxgb.shares import share
@@ -91,7 +91,7 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
         idle = [host for host, found in zip(group.hosts, summaries, strict=True) if not found["train"].rows]
         check_idle(idle, job.parameters.settings)
     stored = {name: fitted(name, kept, schema, types[name]) for name, kept in stored.items()}
-    channels = filled(stored, schema, together(summaries), with_idle=bool(idle))
+    channels = with_idle_rows(stored, schema, together(summaries), with_idle=bool(idle))
     loaded = Loaded(schema, channels, summaries)
     if group.rank == 0:
         for line in describe_unused(schema, loaded.all_rows["train"]):
@@ -139,6 +139,6 @@ def _tell(loaded: Loaded, group: Group) -> None:
                 parts = [f"{host} {' + '.join(counts)}" for host, counts in of_hosts.items()]
                 log(f"Rows of {name}: {', '.join(parts)}; together {rows.rows:,}.")
             if rows.dropped:
-                log(f"Channel {name}: {rows.dropped} rows without a valid label were dropped.")
+                log(f"Channel {name}: dropped {counted(rows.dropped, 'row')} without a valid label.")
             columns = f" and {len(loaded.schema.names)} columns" if name == "train" else ""
             log(f"{name.capitalize()} matrix has {rows.rows} rows{columns}")

@@ -60,6 +60,11 @@ def readable_bytes(count: int) -> str:
     return f"{size:.0f} {unit}" if whole else f"{size:.1f} {unit}"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 file`, `1,200 files`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def _write(text: str, stream: TextIO) -> None:
     encoding = stream.encoding or "utf-8"
     line = text.encode(encoding, "backslashreplace").decode(encoding)

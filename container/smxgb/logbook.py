@@ -12,7 +12,7 @@ import pyarrow as pa
 import xgboost as xgb
 
 from smxgb import __version__
-from smxgb.log import readable_bytes
+from smxgb.log import counted, readable_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -115,11 +115,6 @@ def _files(channel: Channel) -> str:
 def _skipped(channel: Channel) -> str:
     more = f" and {len(channel.skipped) - SHOWN} more" if len(channel.skipped) > SHOWN else ""
     return f"{', '.join(channel.skipped[:SHOWN])}{more}"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 file`, `1,200 files`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def given(job: Job) -> dict[str, object]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from smxgb import gpu
 from smxgb.errors import Mistakes, UserError
 from smxgb.examination import examine
-from smxgb.features import counted, settle
-from smxgb.log import log
+from smxgb.features import count_features, settle
+from smxgb.log import counted, log
 from smxgb.logbook import start_block
 from smxgb.machine import memory_available
 from smxgb.query_groups import Runs
@@ -54,7 +54,7 @@ def rehearse(job: Job) -> Shape:
         log(line)
     hosts = len(job.hosts.names)
     where = "on this host" if hosts == 1 else f"on {hosts} hosts"
-    log(f"Workers: {hosts * job.team.workers}, {where}, each with {job.threads} threads.")
+    log(f"Workers: {hosts * job.team.workers}, {where}, each with {counted(job.threads, 'thread')}.")
     mistakes = Mistakes()
     looks: dict[str, _Look] = {}
     schema: Schema | None = None
@@ -109,7 +109,7 @@ def _settled(schema: Schema, looks: Mapping[str, _Look], job: Job) -> tuple[Sche
     """Return the features and the channels' shapes; no names if only rows to come tell how many there are."""
     summaries = {name: look.summary for name, look in looks.items()}
     types = {name: look.channel.content_type for name, look in looks.items()}
-    count, _ = counted(summaries, types, job.data.indexing)
+    count, _ = count_features(summaries, types, job.data.indexing)
     if "train" in looks and (schema.names or all(look.whole for look in looks.values())):
         schema = settle(schema, summaries, types, job.data.indexing)
     shapes = {}
@@ -128,7 +128,6 @@ def _examined(schema: Schema, looks: Mapping[str, _Look], shapes: Mapping[str, S
         schema,
         {name: found.label for name, found in summaries.items() if found.label},
         {name: _share(shape, looks[name].channel, job) for name, shape in shapes.items()},
-        rows=summaries["train"].rows if whole else None,
         reading=max((look.reading for look in looks.values()), default=0),
         available=memory_available() // job.team.workers,
         gpu_available=gpu.free_memory() if job.team.device.value == "cuda" else None,

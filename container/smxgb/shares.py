@@ -104,14 +104,14 @@ def _can_be_cut(channel: Channel) -> bool:
 
     A quoted field may hold a line end, and in a compressed file no byte is what it was.
     """
-    if channel.content_type == "parquet":
-        return True
+    if channel.content_type != "csv":
+        return channel.content_type == "parquet"
     for file in channel.files:
         with file.path.open("rb") as stream:
             head = stream.read(SAMPLED_BYTES)
             if QUOTE in head or is_compressed(head):
                 return False
-    return channel.content_type == "csv"
+    return True
 
 
 def _have_quotes(channel: Channel, files: Sequence[DataFile]) -> bool:

@@ -57,14 +57,14 @@ def keep(reader: Reader, schema: Schema, folder: Path, name: str) -> Stored:
     if reader.cheap_to_repeat:
         # Of the features, only categories must be known before all are read.
         some = replace(schema, names=tuple(schema.categories))
-        for _ in first.over(told(reader.batches(some), name)):
+        for _ in first.over(with_progress(reader.batches(some), name)):
             pass
         summary = replace(first.summary, columns=len(schema.names), present=None)
         if first.runs.are_whole:
             return Stored(summary, lambda: reader.batches(schema), first.runs.groups(name), reading)
         write(reader.batches(schema), path, needed)
     else:
-        write(first.over(told(reader.batches(schema), name)), path, needed)
+        write(first.over(with_progress(reader.batches(schema), name)), path, needed)
         summary = first.summary
     if not summary.rows:
         return Stored(summary, lambda: iter(()), None, reading)
@@ -99,7 +99,7 @@ def reading_bytes(reader: Reader, schema: Schema) -> int:
     return 6 * batch + 2 * reader.buffer_bytes if reader.cheap_to_repeat else BLOCKS + 5 * batch // 2
 
 
-def told(batches: Iterator[Batch], channel: str, every: float = 30.0) -> Iterator[Batch]:
+def with_progress(batches: Iterator[Batch], channel: str, every: float = 30.0) -> Iterator[Batch]:
     """Yield `batches`; every half minute, or so many seconds, log how many rows there were."""
     rows = 0
     said = time.monotonic()

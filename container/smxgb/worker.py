@@ -25,7 +25,7 @@ from smxgb.evaluation import Evaluator, evaluation_line
 from smxgb.examination import check_groups, examine
 from smxgb.hyperparameters import booster_params
 from smxgb.loading import load
-from smxgb.log import log
+from smxgb.log import counted, log
 from smxgb.machine import memory_available
 from smxgb.matrix import build_matrix
 from smxgb.own_metrics import OwnMetrics
@@ -97,7 +97,7 @@ def run(job: Job, place: Place, group: Group, link: Link) -> None:
             said = logbook.closing_line(trained, job.paths.model / MODEL_NAME)
         else:
             results = []
-            said = f"Trained {trained.rounds} rounds. The first host writes the model."
+            said = f"Trained {counted(trained.rounds, 'round')}. The first host writes the model."
     link.succeeded(said, results)
 
 
@@ -171,7 +171,6 @@ def _examine(job: Job, place: Place, loaded: Loaded, group: Group) -> Examined:
         loaded.schema,
         _labels(loaded, group),
         {name: kept.summary.shape(columns) for name, kept in loaded.channels.items()},
-        rows=loaded.all_rows["train"].rows,
         reading=max(kept.reading for kept in loaded.channels.values()),
         available=memory_available() // place.workers,
         gpu_available=gpu.free_memory() if place.device == "cuda" else None,

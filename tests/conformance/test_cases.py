@@ -243,7 +243,7 @@ def test_rows_without_a_label_can_be_left_out(tmp_path: Path) -> None:
     rows = table()
     rows.iloc[5:25, 0] = np.nan
     done = train(tmp_path / "a", {"invalid_label": "drop"}, train=rows)
-    assert "Channel train: 20 rows without a valid label were dropped." in done.log
+    assert "Channel train: dropped 20 rows without a valid label." in done.log
     assert done.model == train(tmp_path / "b", {}, train=rows.dropna()).model
 
 

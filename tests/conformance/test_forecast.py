@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from smxgb.forecast import ROUNDS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
@@ -28,8 +30,12 @@ def check(
     if settings:
         (base / "settings.json").write_text(json.dumps(settings))
         arguments = (*arguments, "--hyperparameters", base / "settings.json")
+    return smxgb(base, "check", "--listing", file, *arguments)
+
+
+def smxgb(base: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "smxgb", "check", "--listing", file, *map(str, arguments)],
+        [sys.executable, "-m", "smxgb", *map(str, arguments)],
         env={**os.environ, "SAGEMAKER_BASE_DIR": str(base / "none"), "NVIDIA_VISIBLE_DEVICES": "none"},
         capture_output=True,
         text=True,
@@ -93,7 +99,9 @@ def test_lines_of_the_aws_cli_are_taken_and_what_is_no_data_is_skipped(tmp_path:
 
 def test_hosts_that_get_no_file_are_counted(tmp_path: Path) -> None:
     done = check(tmp_path, parts(3, 10_000), "--hosts", 5)
-    assert "2 of the 5 hosts get no file: use fewer hosts, more files, or FullyReplicated." in done.stdout
+    assert "2 of the 5 hosts get no file: use fewer hosts or more files, or FullyReplicated." in done.stdout
+    done = check(tmp_path, ["1000 a.libsvm"], "--hosts", 5)
+    assert "4 of the 5 hosts get no file: use fewer hosts or more files.\n" in done.stdout
 
 
 def test_rows_of_ones_own_are_measured(tmp_path: Path) -> None:
@@ -108,6 +116,29 @@ def test_rows_of_ones_own_are_measured(tmp_path: Path) -> None:
         f"{size / 5000:.0f} bytes a row."
     )
     assert "for 7 rounds with 3 threads a host" in said(done, "Time")
+
+
+def test_a_packed_sample_is_weighed_as_packed_files_are(tmp_path: Path) -> None:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    frame = pd.DataFrame(np.random.default_rng(1).random((5000, 5)))
+    frame.to_csv(folder / "a.csv.gz", index=False, header=False)
+    size = (folder / "a.csv.gz").stat().st_size
+    lines = [f"{size} part-{number}.csv.gz" for number in range(100)]
+    # Without settings, and on a machine that has no GPU: neither matters to what the sample shows.
+    done = check(tmp_path, lines, "--train", folder)
+    assert said(done, "Rows").startswith("about 500,000 with 4 columns")
+    assert f"for {ROUNDS} rounds" in said(done, "Time")
+    done = check(tmp_path, lines, "--train", folder, num_round=7, device="cuda")
+    assert "The sample, on this machine:" in done.stdout
+    assert said(done, "Rows").startswith("about 500,000 with 4 columns")
+
+
+def test_options_that_mean_nothing_alone_are_refused(tmp_path: Path) -> None:
+    done = smxgb(tmp_path, "check", "--hosts", 4, "--validation", tmp_path)
+    assert done.returncode == 2
+    assert "1. --hosts goes with --listing" in done.stderr
+    assert "2. --validation goes with --train" in done.stderr
 
 
 def test_compressed_files_count_as_the_text_they_stand_for(tmp_path: Path) -> None:

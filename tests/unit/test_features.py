@@ -10,7 +10,7 @@ import pytest
 
 from smxgb.batch import SPARSE, Dense, Schema, Sparse
 from smxgb.errors import UserError
-from smxgb.features import MOST, counted, describe_indexing, describe_unused, fitted, settle
+from smxgb.features import MOST, count_features, describe_indexing, describe_unused, fitted, settle
 from smxgb.store import Stored
 from smxgb.summary import Extent, Summary, summarise
 
@@ -112,7 +112,7 @@ def test_a_huge_index_is_refused_before_there_are_so_many_names(found: Summary, 
     summaries = {"train": seen(1, 3), "validation": found}
     types: dict[str, ContentType] = {"train": "libsvm", "validation": "libsvm"}
     if said is None:
-        assert counted(summaries, types, "auto")[0] == MOST
+        assert count_features(summaries, types, "auto")[0] == MOST
         return
     with pytest.raises(UserError) as caught:
         settled(summaries)

@@ -19,7 +19,7 @@ from smxgb.errors import PlatformError, UserError
 from smxgb.job import DataSettings
 from smxgb.labels import Labels
 from smxgb.readers import open_reader
-from smxgb.store import Stored, keep, told
+from smxgb.store import Stored, keep, with_progress
 from smxgb.summary import Summary
 
 if TYPE_CHECKING:
@@ -140,10 +140,10 @@ def batch(rows: int) -> Dense:
 
 
 def test_a_long_reading_says_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    assert len(list(told(iter([batch(2), batch(1)]), "train", every=0))) == 2
+    assert len(list(with_progress(iter([batch(2), batch(1)]), "train", every=0))) == 2
     assert capsys.readouterr().out == "Channel train: 2 rows read.\nChannel train: 3 rows read.\n"
 
 
 def test_a_short_reading_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert len(list(told(iter([batch(2)]), "train"))) == 1
+    assert len(list(with_progress(iter([batch(2)]), "train"))) == 1
     assert not capsys.readouterr().out

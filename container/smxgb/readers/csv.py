@@ -22,7 +22,7 @@ from smxgb.readers.columns import (
 from smxgb.readers.csv_blocks import Block, block_size, line_end, read_blocks, read_part
 from smxgb.readers.csv_cells import Cells
 from smxgb.readers.csv_dialect import Head, check_blanks, check_text, find_delimiter, read_head, shown_cells
-from smxgb.readers.rows import merged, shown_columns, told
+from smxgb.readers.rows import merged, shown_columns, with_infinities_told
 from smxgb.readers.streams import open_streams
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class CsvReader:
     def batches(self, schema: Schema) -> Iterator[Batch]:
         """Yield all rows with the columns of `schema`."""
         roles = tuple(role for role, _ in self._start.layout.roles)
-        parts = told(self._parts(schema), self._channel, shown_columns(self._start.layout))
+        parts = with_infinities_told(self._parts(schema), self._channel, shown_columns(self._start.layout))
         return merged(parts, roles, schema.names)
 
     @cached_property

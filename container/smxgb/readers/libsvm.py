@@ -8,7 +8,7 @@ from smxgb.batch import SPARSE, Schema
 from smxgb.errors import UserError
 from smxgb.readers.ahead import begun, in_order
 from smxgb.readers.libsvm_lines import Lines, check_libsvm, line_blocks, roles_of
-from smxgb.readers.rows import merged, told
+from smxgb.readers.rows import merged, with_infinities_told
 from smxgb.readers.streams import open_streams
 from smxgb.readers.taken import taken
 
@@ -56,7 +56,7 @@ class LibsvmReader:
         self._begun = None
         roles = self._lines.all_roles
         parts = in_order(self._lines.part, blocks, self._threads)
-        return merged(told(parts, self._channel, [*roles, *SPARSE.names]), roles, None)
+        return merged(with_infinities_told(parts, self._channel, [*roles, *SPARSE.names]), roles, None)
 
     def _begin(self) -> Iterator[tuple[str, Block]]:
         """Return the blocks of all files, of which the first has been looked at."""

@@ -21,7 +21,16 @@ from smxgb.log import log
 from smxgb.readers.categories import CATEGORY
 from smxgb.readers.columns import aligned, assigned, check_partitions, chosen, schema_of, shown
 from smxgb.readers.parquet_types import check_index, check_types, converted, dictionaries, saved_index
-from smxgb.readers.rows import FLOAT_GROUPS, Fault, Part, clean, merged, shown_columns, shown_file, told
+from smxgb.readers.rows import (
+    FLOAT_GROUPS,
+    Fault,
+    Part,
+    clean,
+    merged,
+    shown_columns,
+    shown_file,
+    with_infinities_told,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -92,7 +101,7 @@ class ParquetReader:
         parts = self._parts(schema)
         if schema.names and not self._told:
             self._told = True
-            parts = told(parts, self._channel, shown_columns(layout))
+            parts = with_infinities_told(parts, self._channel, shown_columns(layout))
         return merged(parts, tuple(role for role, _ in layout.roles), schema.names)
 
     @cached_property

@@ -15,7 +15,7 @@ from smxgb.readers.ahead import begun, in_order
 from smxgb.readers.csr import ascending, first_infinite
 from smxgb.readers.framing import HEADER, LENGTH_BITS, MAGIC, cut_off, parse_header
 from smxgb.readers.records import Rows, read_records
-from smxgb.readers.rows import FLOAT_GROUPS, as_floats, clean, merged, told
+from smxgb.readers.rows import FLOAT_GROUPS, as_floats, clean, merged, with_infinities_told
 from smxgb.readers.streams import open_streams
 from smxgb.readers.taken import Taken, from_dense, from_sparse, numbered, taken
 
@@ -94,7 +94,9 @@ class RecordioReader:
         form = self._form
         names = None if form.width is None else schema.names
         columns = [*form.roles, *(["the values"] if names is None else names)]
-        parts = told(in_order(partial(self._part, form), blocks, self._threads), self._channel, columns)
+        parts = with_infinities_told(
+            in_order(partial(self._part, form), blocks, self._threads), self._channel, columns
+        )
         for batch in merged(parts, form.roles, names):
             yield replace(batch, width=self._width) if isinstance(batch, Sparse) else batch
 

@@ -170,7 +170,7 @@ def whole_numbers(column: pa.Array) -> pa.Array:
     return pc.if_else(exact, column, None).cast(pa.int64())
 
 
-def told(parts: Iterable[Part], channel: Channel, columns: Sequence[str]) -> Iterator[Part]:
+def with_infinities_told(parts: Iterable[Part], channel: Channel, columns: Sequence[str]) -> Iterator[Part]:
     """Yield `parts`; at the end, log the infinite values that became missing, by column.
 
     `columns` are the columns of the parts as messages show them.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from smxgb.compression import Joined, decompressed, filled, foreign, is_compressed
+from smxgb.compression import Rejoined, decompressed, foreign, is_compressed, read_fully
 from smxgb.errors import JobError, UserError
 from smxgb.log import log
 from smxgb.readers.framing import payloads
@@ -38,7 +38,7 @@ class Stream:
         source: str,
         content: Readable,
         file: DataFile,
-        raw: Joined | None = None,
+        raw: Rejoined | None = None,
         *,
         is_plain_pipe: bool = False,
     ) -> None:
@@ -61,7 +61,7 @@ class Stream:
         Raises UserError if the file is damaged or cut off, or compressed in a way that is not read.
         """
         try:
-            data = filled(self._content.read, size)
+            data = read_fully(self._content.read, size)
         except (EOFError, ValueError, pa.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
@@ -101,7 +101,7 @@ class Stream:
             yield
         finally:
             seen = b"".join(self._seen)
-            self._content = Joined(seen, self._content.read)
+            self._content = Rejoined(seen, self._content.read)
             self._came -= len(seen)
             self._seen = None
 
@@ -138,9 +138,9 @@ class _Opening:
         """Yield the file's stream, or that of each file that a pipe has wrapped; close it afterwards."""
         try:
             raw, head = self._begun.result()
-            joined = Joined(head, raw.read)
+            joined = Rejoined(head, raw.read)
             content = decompressed(joined)
-            is_plain_pipe = self.channel.mode == "Pipe" and isinstance(content, Joined)
+            is_plain_pipe = self.channel.mode == "Pipe" and isinstance(content, Rejoined)
             stream = Stream(self.source, content, self._file, joined, is_plain_pipe=is_plain_pipe)
             if self.channel.wrapped:
                 for number, payload in enumerate(payloads(stream), 1):
