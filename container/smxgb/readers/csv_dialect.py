@@ -155,7 +155,7 @@ def is_header(rows: list[list[str]], label: int | None = None) -> bool:
     """Tell whether the first of a file's first records is a header; `label` is the label's index, if known.
 
     It is one if some column has text there and a number in the second record, or, without a second record, if
-    it has text and no number. A record with numbers, but for pandas' own names, or with one as its label, is
+    it has text and no number. A record with a number as its label, or with numbers that are no names, is
     a row with a bad value: it must not pass for a header, and be lost.
     """
     first = [kind(cell) for cell in rows[0]]
@@ -163,7 +163,7 @@ def is_header(rows: list[list[str]], label: int | None = None) -> bool:
         return False
     numbers = [cell.strip() for cell in rows[0] if kind(cell) == "number"]
     worded = all(any(letter.isalpha() for letter in cell) for cell in rows[0] if kind(cell) == "text")
-    if numbers and not (worded and _are_counted(numbers)):
+    if numbers and not (worded and _may_be_names(numbers)):
         return False
     if len(rows) == 1:
         return "text" in first and "number" not in first
@@ -201,6 +201,11 @@ def _first_record_bytes(body: bytes, delimiter: str) -> int:
     return len(text[: lines.tell()].encode(errors="surrogateescape"))
 
 
+def _may_be_names(numbers: Sequence[str]) -> bool:
+    """Tell whether numbers could be names, as the years of a table are: whole, each once."""
+    return all(map(WHOLE.fullmatch, numbers)) and len(set(numbers)) == len(numbers)
+
+
 def _are_counted(cells: Sequence[str]) -> bool:
     return len(cells) >= COUNTED_WIDTH and list(cells) == [str(number) for number in range(len(cells))]
 
@@ -215,7 +220,7 @@ def _check_names_asked_for(row: list[str], source: str) -> None:
     if any(kind(cell) != "number" for cell in row):
         return
     cells = [cell.strip() for cell in row]
-    if not all(map(WHOLE.fullmatch, cells)) or len(set(cells)) < len(cells):
+    if not _may_be_names(cells):
         raise UserError(
             f"{source}: csv_header=true, but its first record ({shown_cells(row)}) holds numbers, no names: "
             "leave out csv_header, or write the names."
