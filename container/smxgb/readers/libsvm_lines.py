@@ -57,9 +57,6 @@ COMMENT = re.compile(rb"#[^\n]*")
 LINE_BEGIN = re.compile(rb"\n\s+")
 WEIGHTED = re.compile(rb"^-1:([^\s:]+):(\S+)", re.MULTILINE)
 QID = re.compile(rb"(?<=\s)qid:(\d+)(?!\S)")
-NOWHERE = (b"x", b"X", b" -", b"\t-", b"\v-", b"\f-")
-"""What stands in no line: digits of base 16, which Arrow reads, and an index below 0, as the markers are."""
-
 SPACE = bytes.maketrans(b" \t\v\f", b"\n\n\n\n")
 
 NUMBER = r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf(?:inity)?|nan)"
@@ -181,11 +178,12 @@ class Lines:
     def _rows(self, data: bytes) -> pa.RecordBatch:
         """Parse the lines of a block. Raises _Unreadable if anything is not as it should be."""
         data = _tidy(data)
-        if any(bad in data for bad in NOWHERE):
+        # Arrow reads digits of base 16 too.
+        if b"x" in data or b"X" in data:
             raise _Unreadable
         count = data.count(b"\n") + 1 if data else 0
         groups = QID.findall(data) if "group" in self.roles else []
-        index, value = _tokens(self._one_to_a_line(data)) if data else _nothing()
+        index, value = _tokens(self._one_to_a_line(data, count)) if data else _nothing()
         starts = np.flatnonzero(index == LABEL)
         markers = [LABEL, *([WEIGHT] if "weight" in self.roles else []), *([GROUP] if groups else [])]
         is_feature = index >= 0
@@ -211,10 +209,12 @@ class Lines:
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*row_type(self.roles), *SPARSE]))
 
-    def _one_to_a_line(self, data: bytes) -> bytes:
+    def _one_to_a_line(self, data: bytes, count: int) -> bytes:
         text = b"-1:" + data.replace(b"\n", b"\n-1:")
         if "weight" in self.roles:
-            text = WEIGHTED.sub(rb"-1:\1\n-2:\2", text)
+            text, weights = WEIGHTED.subn(rb"-1:\1\n-2:\2", text)
+            if weights != count:  # else an index -2 could pass for the weight that a line lacks
+                raise _Unreadable
         if "group" in self.roles:
             text = text.replace(b"qid:", b"-3:")
         return text.translate(SPACE)
