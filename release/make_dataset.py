@@ -65,9 +65,11 @@ class Folder:
         return not self.path.exists() or not any(self.path.iterdir())
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file."""
+        """Write a file, which gets its name when it is whole."""
         self.path.mkdir(parents=True, exist_ok=True)
-        (self.path / name).write_bytes(content)
+        unfinished = self.path / f".{name}"
+        unfinished.write_bytes(content)
+        unfinished.replace(self.path / name)
 
     def copy(self, source: str, name: str) -> None:
         """Copy a file that was written before."""

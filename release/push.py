@@ -29,7 +29,10 @@ NOT_FOUND = 404
 MANIFESTS = (
     "application/vnd.docker.distribution.manifest.v2+json",
     "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+    "application/vnd.oci.image.index.v1+json",
 )
+"""What a tag may stand for. A registry that is asked for less says that a list of images is not there."""
 
 
 class PushError(Exception):
@@ -38,9 +41,10 @@ class PushError(Exception):
 
 @dataclass(frozen=True)
 class Image:
-    """A built image, as its labels describe it."""
+    """A built image, as its labels describe it; `identifier` is Docker's own name for it."""
 
     name: str
+    identifier: str
     variant: str
     version: str
     commit: str
@@ -95,14 +99,21 @@ def built_image(name: str) -> Image:
         raise PushError(
             f"Docker does not answer: `{DOCKER} version` says why. Start it, or name a client in DOCKER."
         )
-    found = _docker("image", "inspect", "--format", "{{json .Config.Labels}}", name)
+    found = _docker("image", "inspect", name)
     if found.returncode:
         raise PushError(f"there is no image {name}: build it with scripts/build --tag {name}.")
-    labels = json.loads(found.stdout) or {}
+    (described,) = json.loads(found.stdout)
+    labels = described["Config"]["Labels"] or {}
     if "smxgb.variant" not in labels:
         raise PushError(f"{name} was not built by scripts/build: it lacks the labels of this project.")
+    platform = f"{described['Os']}/{described['Architecture']}"
+    if platform != "linux/amd64":
+        raise PushError(
+            f"{name} is for {platform}, and SageMaker runs linux/amd64: build it with scripts/build."
+        )
     image = Image(
         name,
+        described["Id"],
         labels["smxgb.variant"],
         labels["org.opencontainers.image.version"],
         labels["org.opencontainers.image.revision"],
@@ -147,9 +158,14 @@ def open_ecr(session: boto3.Session, repository: str, host: str | None) -> Regis
     with explained("sts:GetCallerIdentity", region):
         account = session.client("sts").get_caller_identity()["Account"]
     ecr = session.client("ecr")
+    owner = host.partition(".")[0] if host else account
     with explained("ecr:DescribeRepositories", region):
-        made = not _exists(ecr, repository)
-    if made:
+        mutability = _mutability(ecr, owner, repository)
+    if mutability == "MUTABLE":
+        print(f"The repository {repository} lets tags be overwritten: set its tag immutability in ECR.")
+    if mutability is None and owner != account:
+        raise PushError(f"account {owner} has no repository {repository}: its owner has to make it first.")
+    if mutability is None:
         with explained("ecr:CreateRepository", region):
             ecr.create_repository(
                 repositoryName=repository,
@@ -163,12 +179,13 @@ def open_ecr(session: boto3.Session, repository: str, host: str | None) -> Regis
     return Registry(host or entry["proxyEndpoint"].removeprefix("https://"), Login(user, password))
 
 
-def _exists(ecr: Any, repository: str) -> bool:
+def _mutability(ecr: Any, account: str, repository: str) -> str | None:
+    """Return whether the repository's tags can change, as ECR calls it; None if there is no repository."""
     try:
-        ecr.describe_repositories(repositoryNames=[repository])
+        (found,) = ecr.describe_repositories(registryId=account, repositoryNames=[repository])["repositories"]
     except ecr.exceptions.RepositoryNotFoundException:
-        return False
-    return True
+        return None
+    return str(found["imageTagMutability"])
 
 
 def held(registry: Registry, repository: str, tag: str) -> Held | None:
@@ -182,8 +199,8 @@ def held(registry: Registry, repository: str, tag: str) -> Held | None:
     scheme = "http" if registry.is_local else "https"
     url = f"{scheme}://{registry.host}/v2/{repository}/manifests/{tag}"
     secret = base64.b64encode(f"{registry.login.user}:{registry.login.password}".encode()).decode()
-    headers = {"Authorization": f"Basic {secret}", "Accept": ", ".join(MANIFESTS)}
-    request = urllib.request.Request(url, headers=headers)  # noqa: S310 - http(s) as made above
+    request = urllib.request.Request(url, headers={"Accept": ", ".join(MANIFESTS)})  # noqa: S310 - as made above
+    request.add_unredirected_header("Authorization", f"Basic {secret}")
     try:
         with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - as above
             manifest = answer.read()
@@ -200,7 +217,8 @@ def held(registry: Registry, repository: str, tag: str) -> Held | None:
             "the network."
         ) from None
     digest = f"sha256:{hashlib.sha256(manifest).hexdigest()}"
-    return Held(digest, json.loads(manifest)["config"]["digest"])
+    # A list of images has no configuration of its own: it is none of ours.
+    return Held(digest, json.loads(manifest).get("config", {}).get("digest", ""))
 
 
 def _held_as_docker_says(registry: Registry, name: str) -> Held | None:
@@ -231,14 +249,19 @@ def push(image: Image, registry: Registry, repository: str) -> str:
     if registry.login:
         _log_in(registry.host, registry.login)
     if there := held(registry, repository, image.tag):
-        print(_shown(place, image.tag, there.manifest))
+        if there.manifest:
+            print(_shown(place, image.tag, there.manifest))
         raise PushError(
             f"{place}:{image.tag} is there already, and a version never changes: {_cure(image, there)}"
         )
     for tag in (image.exact_tag, image.tag):
-        if tag == image.exact_tag and held(registry, repository, tag):
+        if tag == image.exact_tag and (there := held(registry, repository, tag)):
+            if not _is_same(image, there):
+                raise PushError(f"{place}:{tag} is there already: {_cure(image, there)}")
             continue  # an earlier push ended between the two tags
-        _docker("tag", image.name, f"{place}:{tag}")
+        # By its identifier: another build may take the name meanwhile.
+        if (done := _docker("tag", image.identifier, f"{place}:{tag}")).returncode:
+            raise PushError(f"Docker could not tag {place}:{tag}: {done.stderr.strip()}")
         print(f"Pushing {place}:{tag} ...", flush=True)
         if subprocess.run([DOCKER, "push", f"{place}:{tag}"], check=False).returncode:
             needed = (
@@ -247,15 +270,22 @@ def push(image: Image, registry: Registry, repository: str) -> str:
                 else f"Is the registry there, and is `{DOCKER} login {registry.host}` needed?"
             )
             raise PushError(f"Docker could not push {place}:{tag}; its own message stands above. {needed}")
-    digests = _docker("image", "inspect", "--format", '{{join .RepoDigests "\\n"}}', f"{place}:{image.tag}")
-    (digest,) = (line.split("@")[1] for line in digests.stdout.split() if line.startswith(f"{place}@"))
-    return digest
+    there = held(registry, repository, image.tag)
+    if there is None or not _is_same(image, there):
+        raise PushError(f"the registry does not hold this image as {place}:{image.tag} now: push again.")
+    return there.manifest
+
+
+def _is_same(image: Image, there: Held) -> bool:
+    """Return whether the registry holds this image.
+
+    Docker names an image by its configuration or, where containerd keeps it, by its manifest.
+    """
+    return image.identifier in {there.config, there.manifest}
 
 
 def _cure(image: Image, there: Held) -> str:
-    identifier = _docker("image", "inspect", "--format", "{{.Id}}", image.name).stdout.strip()
-    # Docker names an image by its configuration or, where containerd keeps it, by its manifest.
-    if identifier in {there.config, there.manifest}:
+    if _is_same(image, there):
         return "it is this very image, so use the URI above."
     return (
         "it is another image than this one. Raise __version__ in container/smxgb/__init__.py, commit, build, "
@@ -276,8 +306,8 @@ def _shown(place: str, tag: str, digest: str) -> str:
 def _docker(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run([DOCKER, *arguments], input=stdin, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        return subprocess.CompletedProcess([DOCKER], 127, "", f"{DOCKER} was not found")
+    except OSError as error:
+        return subprocess.CompletedProcess([DOCKER], 127, "", f"{DOCKER} can't be run: {error.strerror}")
 
 
 def main() -> None:

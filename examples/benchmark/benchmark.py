@@ -79,6 +79,13 @@ def channel(name: str, data: str, distribution: str) -> dict[str, Any]:
 def launch(options: argparse.Namespace) -> None:
     """Start all jobs; those that AWS refuses are told, and the others go on."""
     grid = tomllib.loads(options.grid.read_text())
+    try:
+        # Before the first job, for what is not noted is billed all the same.
+        options.jobs.touch(exist_ok=False)
+    except OSError as error:
+        sys.exit(
+            f"The jobs can't be noted in {options.jobs}: {error.strerror}. Give a file that is not there yet."
+        )
     sagemaker = boto3.client("sagemaker")
     started = []
     for request in requests(grid, options, time.strftime("%m%d%H%M%S")):
@@ -92,6 +99,7 @@ def launch(options: argparse.Namespace) -> None:
         options.jobs.write_text(json.dumps({"prices": grid["prices"], "jobs": started}, indent=2) + "\n")
         print(f"Started {name}")
     if not started:
+        options.jobs.unlink()
         sys.exit("No job was started.")
     print(f"{len(started)} jobs run; their names are in {options.jobs}.")
 
@@ -155,7 +163,7 @@ def main() -> None:
     start.add_argument("jobs", type=Path, help="a file to note the jobs in")
     start.add_argument("--image", required=True, help="the gpu variant, which trains on CPUs too")
     start.add_argument("--role", required=True)
-    start.add_argument("--data", required=True)
+    start.add_argument("--data", required=True, type=lambda text: text.rstrip("/"))
     start.add_argument("--output", required=True)
     start.add_argument("--grid", type=Path, default=Path(__file__).with_name("grid.toml"))
     start.add_argument("--volume", type=int, default=100, help="GB of each instance (default 100)")

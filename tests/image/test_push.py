@@ -127,6 +127,29 @@ def test_a_version_is_pushed_once(pusher: Pusher) -> None:
     assert "Pushing" not in done.stdout
 
 
+def test_a_version_that_a_list_of_images_has_is_not_taken_from_it(pusher: Pusher) -> None:
+    kind = "application/vnd.oci.image.index.v1+json"
+    content = json.dumps({"schemaVersion": 2, "mediaType": kind, "manifests": []}).encode()
+    address = f"http://{pusher.aws.registry}/v2/smxgb/manifests/1.3.5-cpu"
+    headers = {"Content-Type": kind}
+    request = urllib.request.Request(address, content, headers, method="PUT")
+    with urllib.request.urlopen(request) as answer:  # noqa: S310 - the registry of the tests
+        assert answer.status == 201
+    done = pusher.push(pusher.image("1.3.5"))
+    assert done.returncode == 1
+    assert "smxgb:1.3.5-cpu is there already, and a version never changes: it is another image" in done.stdout
+
+
+def test_the_two_tags_of_a_version_are_one_image(pusher: Pusher) -> None:
+    exact = f"{pusher.aws.registry}/smxgb:1.3.6-cpu-{COMMIT[:12]}"
+    docker("tag", pusher.image("1.3.7"), exact)
+    assert docker("push", exact).returncode == 0
+    done = pusher.push(pusher.image("1.3.6"))
+    assert done.returncode == 1
+    assert f"{exact} is there already: it is another image than this one" in done.stdout
+    assert "Pushing" not in done.stdout
+
+
 def test_who_pushes_the_same_image_again_is_told_where_it_is(pusher: Pusher) -> None:
     name = pusher.image("1.3.1")
     first = pusher.push(name)
@@ -187,6 +210,14 @@ def test_a_registry_in_another_region(pusher: Pusher) -> None:
     done = pusher.push(pusher.image("1.5.0"), "--registry", elsewhere)
     assert done.returncode == 1
     assert "is in us-east-1 and the AWS configuration says eu-west-1: set AWS_DEFAULT_REGION" in done.stdout
+
+
+def test_no_repository_is_made_for_another_account(pusher: Pusher) -> None:
+    elsewhere = "999999999999.dkr.ecr.eu-west-1.amazonaws.com"
+    done = pusher.push(pusher.image("1.5.1"), "--repository", "theirs", "--registry", elsewhere)
+    assert done.returncode == 1
+    assert "account 999999999999 has no repository theirs: its owner has to make it first" in done.stdout
+    assert "Created" not in done.stdout
 
 
 def test_aws_out_of_reach(pusher: Pusher) -> None:
