@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import re
 import resource
 import subprocess
@@ -14,18 +13,9 @@ from smxgb.clocks import PhaseClock, RoundClock
 from smxgb.link import Link, Listener
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 MIB = 1024**2
-
-
-@pytest.fixture
-def pipe() -> Iterator[tuple[Link, Listener]]:
-    reading, writing = os.pipe()
-    yield Link(writing), Listener(reading)
-    os.close(reading)
-    os.close(writing)
 
 
 def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -6,25 +6,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from smxgb.errors import PlatformError, UserError
 from smxgb.link import Link, Listener
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture
-def pipe() -> Iterator[tuple[Link, Listener]]:
-    reading, writing = os.pipe()
-    yield Link(writing), Listener(reading)
-    os.close(reading)
-    os.close(writing)
 
 
 def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
