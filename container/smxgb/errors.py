@@ -176,13 +176,21 @@ def as_job_error(error: BaseException) -> JobError:
 
     Libraries put errors of their own around the system's: what lies below counts too.
     """
-    below: BaseException | None = error
-    while below is not None:
+    for below in _causes(error):
         if failure := _known(below):
             return failure
-        below = below.__cause__
     text = " ".join(str(error).partition(_NATIVE_TRACE)[0].split())
     return AlgorithmError(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and its causes, each once: an error may be its own cause."""
+    seen: list[BaseException] = []
+    below: BaseException | None = error
+    while below is not None and below not in seen:
+        yield below
+        seen.append(below)
+        below = below.__cause__
 
 
 def _known(error: BaseException) -> JobError | None:

@@ -34,14 +34,23 @@ def in_use(hosts: Hosts, group: Group, scratch: Path) -> Iterator[None]:
     """
     log = scratch / "nccl.log"
     set_unset(nccl_environ(hosts, log))
+    # XGBoost's own allocations are many and small: CUDA's pool spares most of them a round trip.
+    with explaining(log), xgb.config_context(use_cuda_async_pool=True):
+        if group.size > 1:
+            _meet()
+        yield
+
+
+@contextmanager
+def explaining(log: Path) -> Iterator[None]:
+    """Raise errors of the GPU as failures that say what to do; any other as it is. `log` is NCCL's own."""
     try:
-        # XGBoost's own allocations are many and small: CUDA's pool spares most of them a round trip.
-        with xgb.config_context(use_cuda_async_pool=True):
-            if group.size > 1:
-                _meet()
-            yield
+        yield
     except (xgb.core.XGBoostError, MemoryError) as error:
-        raise explained(error, log) from error
+        failure = explained(error, log)
+        if failure is None:
+            raise
+        raise failure from error
 
 
 def stay_near(gpu: str) -> None:
@@ -69,8 +78,11 @@ def _meet() -> None:
     xgb.QuantileDMatrix(cupy.arange(2, dtype=np.float32).reshape(2, 1))
 
 
-def explained(error: Exception, log: Path) -> Exception:
-    """Return the failure that an error of XGBoost or CuPy stands for; `log` is NCCL's own."""
+def explained(error: Exception, log: Path) -> PlatformError | None:
+    """Return the failure of the GPU that an error of XGBoost or CuPy stands for; `log` is NCCL's own.
+
+    None if the error says nothing of a GPU.
+    """
     text = str(error).lower()
     # Neither has an exception of its own for it, and no check beforehand knows what depth a tree will reach.
     if isinstance(error, MemoryError) or "out of memory" in text or "memory allocation error" in text:
@@ -83,7 +95,7 @@ def explained(error: Exception, log: Path) -> Exception:
         # The last word of a GPU whose partner is gone is about the network too.
         said = warnings[0].partition("WARN")[2].strip()
         return PlatformError(f"the GPUs can't reach each other. NCCL says: {said}", origin="elsewhere")
-    return error
+    return None
 
 
 def free_memory() -> int:

@@ -179,6 +179,12 @@ def test_what_a_library_has_put_its_own_error_around_counts(below: Exception, ex
     assert str(as_job_error(raised(RuntimeError("Worker failed to start."), below))).startswith(expected)
 
 
+def test_an_error_that_is_its_own_cause_is_reported() -> None:
+    error = RuntimeError("an odd failure")
+    error.__cause__ = error
+    assert str(as_job_error(error)) == "AlgorithmError: RuntimeError: an odd failure"
+
+
 def test_the_addresses_of_native_code_are_no_part_of_a_failure() -> None:
     with pytest.raises(xgb.core.XGBoostError, match="Stack trace") as caught:
         xgb.Booster(model_file="/nowhere/model")

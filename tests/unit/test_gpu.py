@@ -14,7 +14,7 @@ import xgboost as xgb
 from smxgb import gpu
 from smxgb.batch import Dense, Schema
 from smxgb.environment import Hosts, nccl_environ
-from smxgb.errors import JobError, PlatformError
+from smxgb.errors import JobError, PlatformError, as_job_error
 from smxgb.hyperparameters import parse
 from smxgb.matrix import build_matrix
 from smxgb.plan import make_plan
@@ -146,7 +146,7 @@ def test_a_gpu_out_of_memory_gets_advice(error: Exception, tmp_path: Path) -> No
 def test_nccls_own_warning_is_quoted(tmp_path: Path) -> None:
     log = tmp_path / "nccl.log"
     error = xgb.core.XGBoostError("ncclSystemError: unhandled system error")
-    assert gpu.explained(error, log) is error
+    assert gpu.explained(error, log) is None
     log.write_text(
         "host:1 [0] NCCL INFO ready\nhost:1 [0] init.cc:42 NCCL WARN Bootstrap : no socket interface found\n"
     )
@@ -154,6 +154,15 @@ def test_nccls_own_warning_is_quoted(tmp_path: Path) -> None:
     assert isinstance(failure, PlatformError)
     assert failure.origin == "elsewhere"  # it may be the mere consequence of another worker's end
     assert str(failure).endswith("NCCL says: Bootstrap : no socket interface found")
+
+
+def test_an_error_of_xgboost_that_says_nothing_of_a_gpu_is_raised_as_it_is(tmp_path: Path) -> None:
+    error = xgb.core.XGBoostError("Check failed: iter == 0")
+    with pytest.raises(xgb.core.XGBoostError) as caught, gpu.explaining(tmp_path / "nccl.log"):
+        raise error
+    assert caught.value is error
+    assert caught.value.__cause__ is None
+    assert str(as_job_error(error)) == "AlgorithmError: XGBoostError: Check failed: iter == 0"
 
 
 def test_nccl_is_told_an_interface_only_if_there_is_one_and_hosts_need_it(tmp_path: Path) -> None:
