@@ -36,9 +36,9 @@ from two_hosts import free_ports
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from smxgb.job import Job
-    from smxgb.link import Link
-    from smxgb.loading import Loaded
+    from smxgb.job.job import Job
+    from smxgb.rows.loading import Loaded
+    from smxgb.supervision.messages import Link
 
 HERE = Path(__file__)
 STEP_SECONDS = 110
@@ -101,7 +101,7 @@ def run_job(base: Path, **settings: object) -> dict[str, object]:
 def supervise_forced() -> int:
     """Run a job in the Dask mode though one GPU needs none."""
     from smxgb.environment import process_environ  # noqa: PLC0415
-    from smxgb.supervisor import supervise  # noqa: PLC0415
+    from smxgb.supervision.supervisor import supervise  # noqa: PLC0415
 
     return supervise(process_environ(), (sys.executable, str(HERE), "--work"))
 
@@ -109,8 +109,8 @@ def supervise_forced() -> int:
 def work_forced(link: Link) -> None:
     """Be the work of such a job."""
     from smxgb.environment import process_environ  # noqa: PLC0415
-    from smxgb.job import load_job  # noqa: PLC0415
-    from smxgb.modes import Choice  # noqa: PLC0415
+    from smxgb.job.job import load_job  # noqa: PLC0415
+    from smxgb.job.team import Choice  # noqa: PLC0415
     from smxgb.trainers import dask  # noqa: PLC0415
 
     job = load_job(process_environ())
@@ -143,10 +143,10 @@ def dask_with_all(base: Path, device: str) -> dict[str, object]:
 
 def opened(base: Path, scratch: Path) -> tuple[Job, Loaded]:
     """Return the job and its rows."""
-    from smxgb.group import Solo  # noqa: PLC0415
-    from smxgb.job import load_job  # noqa: PLC0415
-    from smxgb.link import Link  # noqa: PLC0415
-    from smxgb.loading import load  # noqa: PLC0415
+    from smxgb.job.job import load_job  # noqa: PLC0415
+    from smxgb.rows.group import Solo  # noqa: PLC0415
+    from smxgb.rows.loading import load  # noqa: PLC0415
+    from smxgb.supervision.messages import Link  # noqa: PLC0415
 
     job = load_job({**os.environ, "SAGEMAKER_BASE_DIR": str(base)})
     return job, load(job, job.threads, Solo("here"), scratch, Link())
@@ -156,7 +156,7 @@ def matrix_and_round(base: Path, device: str, *, on_gpu: bool) -> dict[str, obje
     """Build the matrix one way and train two rounds: the first converts what is not on the GPU yet."""
     import xgboost as xgb  # noqa: PLC0415
 
-    from smxgb.matrix import build_matrix  # noqa: PLC0415
+    from smxgb.training.matrix import build_matrix  # noqa: PLC0415
 
     with TemporaryDirectory() as scratch:
         job, loaded = opened(base, Path(scratch))
@@ -192,10 +192,10 @@ def matrix_and_round(base: Path, device: str, *, on_gpu: bool) -> dict[str, obje
 
 def planned_bytes_a_row(loaded: Loaded) -> float:
     """Return what the plan reckons with."""
-    from smxgb.plan import GPU_BASE, make_plan  # noqa: PLC0415
+    from smxgb.training.plan import GPU_BASE, make_plan  # noqa: PLC0415
 
     shape = loaded.channels["train"].summary.shape(len(loaded.schema.names))
-    from smxgb.hyperparameters import parse  # noqa: PLC0415
+    from smxgb.settings import parse  # noqa: PLC0415
 
     parameters = parse({"num_round": "1"})
     plan = make_plan(parameters, {"train": shape}, 1 << 50, classes=None, reading=0, gpu_available=1 << 50)
@@ -204,7 +204,7 @@ def planned_bytes_a_row(loaded: Loaded) -> float:
 
 def gpu_memory() -> int:
     """Return the free bytes of the GPU once all that CuPy keeps is given back."""
-    from smxgb import gpu  # noqa: PLC0415
+    from smxgb.training import gpu  # noqa: PLC0415
 
     gpu.forget_batches()
     return gpu.free_memory()
@@ -212,7 +212,7 @@ def gpu_memory() -> int:
 
 def loading(base: Path, device: str) -> dict[str, object]:
     """Read all rows once, onto the GPU if there is one; return the rate in GB of float32 a second."""
-    from smxgb import gpu  # noqa: PLC0415
+    from smxgb.training import gpu  # noqa: PLC0415
 
     with TemporaryDirectory() as scratch:
         _, loaded = opened(base, Path(scratch))
@@ -230,7 +230,7 @@ def external_memory(base: Path, device: str) -> dict[str, object]:
     """Train with the binned rows outside the device's memory; return the seconds and the loss."""
     import xgboost as xgb  # noqa: PLC0415
 
-    from smxgb.matrix import Batches  # noqa: PLC0415
+    from smxgb.training.matrix import Batches  # noqa: PLC0415
 
     with TemporaryDirectory() as scratch:
         job, loaded = opened(base, Path(scratch))
@@ -368,7 +368,7 @@ def main() -> int:
 
 def work(options: argparse.Namespace) -> None:
     """Be the work of a supervised job; the process ends here."""
-    from smxgb.__main__ import child  # noqa: PLC0415
+    from smxgb.processes import child  # noqa: PLC0415
 
     with child(options.link, options.beat) as link:
         work_forced(link)

@@ -1,4 +1,4 @@
-"""What the plan says that a job needs, against the peak memory of real jobs: the numbers behind smxgb.plan.
+"""What the plan says that a job needs, against the peak memory of real jobs: the numbers behind `plan`.
 
 What is measured is the peak above that of the same job on 1,000 rows. Prints one line a job.
 """

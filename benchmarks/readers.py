@@ -32,9 +32,9 @@ import sys, time
 from pathlib import Path
 from smxgb.__main__ import KEPT_OUT, _keep_out
 _keep_out(KEPT_OUT)
-from smxgb.channels import Channel, DataFile
+from smxgb.job.channels import Channel, DataFile
 from smxgb.job import DataSettings
-from smxgb.readers import open_reader
+from smxgb.rows.readers import open_reader
 path, content_type, threads = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 file = DataFile(path, path.stat().st_size)
 channel = Channel("train", path.parent, content_type, "File", "FullyReplicated", (file,))
@@ -68,7 +68,7 @@ def run():
 """,
     "recordio-protobuf": """
 import struct
-from smxgb.readers.record_schema import Record
+from smxgb.rows.readers.recordio.record_schema import Record
 def run():
     data = open(path, "rb").read()
     place = 0
@@ -139,8 +139,8 @@ def write_sparse(path: Path, rows: int, columns: int) -> None:
 
 def write_records(path: Path, rows: Iterator[tuple[float, list[float], list[int]]]) -> None:
     """Write labels, values and keys as RecordIO-protobuf."""
-    from smxgb.readers.framing import HEADER, MAGIC  # noqa: PLC0415 - only here
-    from smxgb.readers.record_schema import Record  # noqa: PLC0415
+    from smxgb.rows.readers.framing import HEADER, MAGIC  # noqa: PLC0415 - only here
+    from smxgb.rows.readers.recordio.record_schema import Record  # noqa: PLC0415
 
     with path.open("wb") as stream:
         for label, values, keys in rows:

@@ -5,32 +5,26 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smxgb import __version__
+from smxgb import __version__, processes
 from smxgb.environment import Paths, process_environ
 from smxgb.errors import Mistakes
-from smxgb.link import Link, die_of, die_with_parent, failure_of, leave
 from smxgb.log import log, log_error, warnings_as_lines
-from smxgb.supervisor import supervise
-from smxgb.terminal import is_watched, round_bar, write_over_bar
+from smxgb.supervision import supervise
+from smxgb.supervision.messages import failure_of
+from smxgb.terminal import round_bar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-INTERNAL = ("work", "dask-scheduler", "dask-worker")
-"""Commands that nobody but the supervisor gives."""
-
-KEPT_OUT = ("pandas", "sklearn", "polars", "modin", "cudf", "matplotlib", "graphviz")
-"""Packages that xgboost imports if they are there. Training needs none of them: without, it starts in half
-the time and with a third of the memory."""
+    from collections.abc import Mapping
 
 
 def main() -> int:
     """Run the command that the arguments name; return the exit code."""
+    if sys.argv[1:] and sys.argv[1] in processes.NAMES:
+        processes.run(sys.argv[1:])
     arguments = _arguments()
     match arguments.command:
         case "train":
@@ -39,10 +33,6 @@ def main() -> int:
             return _check(arguments)
         case "describe":
             return _describe(markdown=arguments.markdown)
-        case "work":
-            _work(arguments.link, arguments.beat)
-        case "dask-scheduler" | "dask-worker":
-            _dask(arguments)
     return serve()
 
 
@@ -52,9 +42,6 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--version", action="version", version=f"smxgb {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    if sys.argv[1:] and sys.argv[1] in INTERNAL:
-        _add_internal(commands)
-        return parser.parse_args()
     commands.add_parser("train", help="train as SageMaker asks, from /opt/ml or $SAGEMAKER_BASE_DIR")
     check = commands.add_parser("check", help="say what a job would do, and what is wrong with it")
     check.add_argument("--hyperparameters", type=Path, metavar="FILE", help="JSON, instead of the job's")
@@ -78,22 +65,6 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _add_internal(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the commands with which processes of a job start each other."""
-    for name in INTERNAL:
-        command = commands.add_parser(name)
-        command.add_argument("--link", type=int, required=True)
-        command.add_argument("--beat", type=float)
-    scheduler, worker = commands.choices["dask-scheduler"], commands.choices["dask-worker"]
-    scheduler.add_argument("--host", required=True)
-    scheduler.add_argument("--port", type=int, required=True)
-    scheduler.add_argument("--dashboard", action="store_true")
-    worker.add_argument("--scheduler", required=True)
-    worker.add_argument("--token", required=True)
-    worker.add_argument("--index", type=int, required=True)
-    worker.add_argument("--gpus")
-
-
 def train() -> int:
     """Train: start the work in a process of its own, and report however it ends."""
     with round_bar() as on_round:
@@ -111,10 +82,9 @@ def serve() -> int:
 def _check(arguments: argparse.Namespace) -> int:
     """Rehearse a job up to one batch of each channel, or forecast one; return 0, or 2 for a mistake."""
     warnings_as_lines()
-    _keep_out(KEPT_OUT)
-    from smxgb.forecast import forecast  # noqa: PLC0415 - after the packages that are kept out
+    processes.keep_out_unneeded()
+    from smxgb.checking import forecast_files, rehearse  # noqa: PLC0415 - after what is kept out
     from smxgb.job import Places, load_job, read_settings  # noqa: PLC0415
-    from smxgb.rehearsal import rehearse  # noqa: PLC0415
 
     folders = {"train": arguments.train, "validation": arguments.validation}
     channels = {name: path for name, path in folders.items() if path}
@@ -124,7 +94,7 @@ def _check(arguments: argparse.Namespace) -> int:
         _check_options(arguments, channels)
         if arguments.listing:
             hosts = 1 if arguments.hosts is None else arguments.hosts
-            for line in forecast(arguments.listing, hosts, process_environ(), places):
+            for line in forecast_files(arguments.listing, hosts, process_environ(), places):
                 log(line)
         elif arguments.hyperparameters and not channels and not paths.data.exists():
             read_settings(paths, places)
@@ -153,68 +123,11 @@ def _check_options(arguments: argparse.Namespace, channels: Mapping[str, Path]) 
 
 
 def _describe(*, markdown: bool) -> int:
-    from smxgb.hyperparameters.description import describe, settings_table  # noqa: PLC0415 - only needed here
+    from smxgb.job import CONTENT_TYPES  # noqa: PLC0415 - only needed here
+    from smxgb.settings import describe, settings_table  # noqa: PLC0415
 
-    log(settings_table() if markdown else json.dumps(describe(), indent=2))
+    log(settings_table() if markdown else json.dumps(describe(CONTENT_TYPES), indent=2))
     return 0
-
-
-def _work(fd: int, beat: float | None) -> None:
-    """Do the work of a training job in this process."""
-    with child(fd, beat) as link:
-        from smxgb.job import load_job  # noqa: PLC0415 - after the packages that are kept out
-        from smxgb.trainers import train as start_training  # noqa: PLC0415
-
-        start_training(load_job(process_environ()), link)
-
-
-def _dask(arguments: argparse.Namespace) -> None:
-    """Be a process of the Dask mode: the scheduler, or a worker."""
-    with child(arguments.link, arguments.beat) as link:
-        from smxgb.trainers import dask_cluster  # noqa: PLC0415 - after the packages that are kept out
-
-        if arguments.command == "dask-scheduler":
-            dask_cluster.run_scheduler(link, arguments.host, arguments.port, dashboard=arguments.dashboard)
-        else:
-            dask_cluster.run_worker(
-                link, arguments.scheduler, arguments.token, arguments.index, arguments.gpus
-            )
-
-
-@contextmanager
-def child(fd: int, beat: float | None) -> Iterator[Link]:
-    """Be a child of the supervisor, to which `fd` leads; the process ends with the block.
-
-    `beat` is after how many seconds each the supervisor wants a sign of life, if it does.
-    """
-    die_with_parent(fd)
-    link = Link(fd)
-    try:
-        link.phase("start")
-        warnings_as_lines()
-        if is_watched():
-            write_over_bar()
-        if beat is not None:
-            link.beat(beat)
-        _keep_out(KEPT_OUT)
-        # Several processes share the log: a line goes to it as a whole.
-        sys.stdout.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
-        yield link
-    except BaseException as error:  # noqa: BLE001 - the one boundary: whatever it is, it gets reported
-        die_of(error, link)
-    leave(0)
-
-
-def _keep_out(packages: tuple[str, ...]) -> None:
-    """Make the import of packages fail, as if they were not installed."""
-    sys.modules.update(dict.fromkeys(packages))  # type: ignore[arg-type]
-    import pyarrow as pa  # noqa: PLC0415
-
-    # pyarrow looks for pandas at the first conversion and stumbles over the None, once.
-    try:
-        pa.array([0])
-    except AttributeError:
-        pa.array([0])
 
 
 if __name__ == "__main__":

@@ -49,22 +49,6 @@ def warnings_as_lines() -> None:
     warnings.showwarning = show
 
 
-def readable_bytes(count: int) -> str:
-    """Return a number of bytes as a reader wants it: `725 MiB`, `1.4 GiB`."""
-    size, unit = float(count), "bytes"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if size < 1000:  # noqa: PLR2004 - at most three digits before the point
-            break
-        size, unit = size / 1024, larger
-    whole = unit == "bytes" or size >= 10  # noqa: PLR2004 - two digits that matter are enough
-    return f"{size:.0f} {unit}" if whole else f"{size:.1f} {unit}"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 file`, `1,200 files`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def _write(text: str, stream: TextIO) -> None:
     encoding = stream.encoding or "utf-8"
     line = text.encode(encoding, "backslashreplace").decode(encoding)

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING
 from smxgb.environment import can_write, free_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from smxgb.link import Link
+    from collections.abc import Callable, Iterator
 
 PREFIX = "smxgb-scratch-"
 """How the names of scratch folders begin."""
@@ -26,8 +24,10 @@ YOUNG = 60.0
 
 
 @contextmanager
-def scratch_folder(chosen: str | None, base: Path, link: Link) -> Iterator[Path]:
+def scratch_folder(chosen: str | None, base: Path, announce: Callable[[Path], None]) -> Iterator[Path]:
     """Make a folder in `chosen`, else on the volume with most room of /tmp's and `base`'s; remove it after.
+
+    `announce` is told of the folder, for whoever has to remove it if this process is killed.
 
     What jobs have left there that could not clean up is removed first, but not in `chosen`: other hosts may
     work there too, and a lock does not reach them through every network file system.
@@ -39,7 +39,7 @@ def scratch_folder(chosen: str | None, base: Path, link: Link) -> Iterator[Path]
         place = max(places, key=free_bytes, default=base)
         _remove_abandoned(place)
     with tempfile.TemporaryDirectory(prefix=PREFIX, dir=place, ignore_cleanup_errors=True) as folder:
-        link.scratch(Path(folder))
+        announce(Path(folder))
         with _locked(Path(folder), fcntl.LOCK_EX):
             yield Path(folder)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from smxgb.link import OnRound
+    from smxgb.supervision.messages import OnRound
 
 
 def is_watched(root: Path = ROOT) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from smxgb.forecast import ROUNDS
+from smxgb.checking.forecast import ROUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,8 +15,8 @@ from examples.flights import flights
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from tests.opt_ml import csv, parquet, run_train, write_opt_ml
 
-from smxgb.metrics import default_metric
-from smxgb.objectives import Objective
+from smxgb.settings.metrics import default_metric
+from smxgb.settings.objectives import Objective
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -100,9 +100,9 @@ def test_a_query_may_be_in_train_and_validation_and_each_host_have_its_own(tmp_p
 MEMBER = """
 import sys
 import numpy as np
-from smxgb.agreement import agree_on_groups
-from smxgb.group import Joined
-from smxgb.query_groups import QueryGroups
+from smxgb.rows.agreement import agree_on_groups
+from smxgb.rows.group import Joined
+from smxgb.rows.query_groups import QueryGroups
 rank, port, extra = map(int, sys.argv[1:])
 tracker = {"dmlc_tracker_uri": "127.0.0.1", "dmlc_tracker_port": port, "dmlc_task_id": str(rank)}
 member = Joined(tracker, f"h{rank}")

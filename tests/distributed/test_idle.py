@@ -16,8 +16,8 @@ from tests.distributed.test_formats import libsvm
 from tests.opt_ml import Outcome, Source, csv, parquet
 
 from smxgb.errors import UserError
-from smxgb.hyperparameters import parse
-from smxgb.idle import check_idle
+from smxgb.rows.empty_workers import check_idle
+from smxgb.settings import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -103,6 +103,6 @@ def test_whatever_a_job_imports_is_compiled(
         channels={"train": write(table), "validation": write(table)},
     )
     assert outcome.code == 0, outcome.log
-    assert "import 'smxgb.worker'" in outcome.log
+    assert "import 'smxgb.training.worker'" in outcome.log
     assert ("import 'distributed.worker'" in outcome.log) == bool(settings)
     assert re.findall(r"# code object from '(/opt/smxgb/[^']*[.]py)'", outcome.log) == []

@@ -19,7 +19,7 @@ def test_xgboost_is_built_for_cuda() -> None:
     assert run_python(code, variant="gpu").split() == ["True", "True"]
 
 
-@pytest.mark.parametrize("module", ["cupy", "dask_cuda", "distributed", "smxgb.worker"])
+@pytest.mark.parametrize("module", ["cupy", "dask_cuda", "distributed", "smxgb.training.worker"])
 def test_a_module_imports(module: str) -> None:
     run_python(f"import {module}", variant="gpu", options=("--network", "none"))
 
@@ -94,7 +94,7 @@ def test_no_compiler_of_cuda_is_left() -> None:
 
 NEAR = """
 import os
-from smxgb.gpu import stay_near
+from smxgb.training.gpu import stay_near
 before = os.sched_getaffinity(0)
 for gpu in ("0", "7", "GPU-9fb42d6f-7d6b-368f-f79c-3c3e784c93f6"):
     stay_near(gpu)

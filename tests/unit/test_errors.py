@@ -8,7 +8,6 @@ import xgboost as xgb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smxgb.control.wire import LONGEST_MESSAGE
 from smxgb.errors import (
     FAILURE_LIMIT,
     AlgorithmError,
@@ -19,6 +18,7 @@ from smxgb.errors import (
     as_job_error,
     from_json,
 )
+from smxgb.supervision.control.wire import LONGEST_MESSAGE
 
 
 def test_one_mistake_is_one_line_that_begins_with_its_kind() -> None:

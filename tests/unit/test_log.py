@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from smxgb.log import log, log_error, readable_bytes, warnings_as_lines
+from smxgb.log import log, log_error, warnings_as_lines
+from smxgb.wording import readable_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

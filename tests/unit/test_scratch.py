@@ -9,18 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from smxgb.link import Link
 from smxgb.scratch import PREFIX, YOUNG, scratch_folder
 
 HOLDER = """
 import sys
 from pathlib import Path
-from smxgb.link import Link
 from smxgb.scratch import scratch_folder
-with scratch_folder(None, Path(sys.argv[1]), Link()) as folder:
+with scratch_folder(None, Path(sys.argv[1]), lambda folder: None) as folder:
     print(folder, flush=True)
     sys.stdin.read()
 """
+
+
+def nobody(_: Path) -> None:
+    """Hear of no folder."""
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +40,7 @@ def age(folder: Path) -> None:
 
 
 def test_a_scratch_folder_is_gone_afterwards(volume: Path) -> None:
-    with scratch_folder(None, volume, Link()) as folder:
+    with scratch_folder(None, volume, nobody) as folder:
         assert folder.parent == volume
         (folder / "rows").write_bytes(b"1")
     assert not list(volume.iterdir())
@@ -50,16 +52,16 @@ def test_what_a_killed_job_has_left_is_removed_and_what_a_living_one_holds_is_no
         assert holder.stdout is not None
         held = Path(holder.stdout.readline().strip())
         age(held)
-        with scratch_folder(None, volume, Link()):
+        with scratch_folder(None, volume, nobody):
             assert held.exists()
         holder.kill()
-    with scratch_folder(None, volume, Link()):
+    with scratch_folder(None, volume, nobody):
         assert not held.exists()
 
 
 def test_a_folder_that_may_not_be_locked_yet_stays(volume: Path) -> None:
     young = Path(tempfile.mkdtemp(prefix=PREFIX, dir=volume))
-    with scratch_folder(None, volume, Link()):
+    with scratch_folder(None, volume, nobody):
         assert young.exists()
 
 
@@ -68,6 +70,6 @@ def test_a_chosen_folder_is_used_and_nothing_else_in_it_touched(volume: Path, tm
     other = chosen / f"{PREFIX}of-another-host"
     other.mkdir(parents=True)
     age(other)
-    with scratch_folder(str(chosen), volume, Link()) as folder:
+    with scratch_folder(str(chosen), volume, nobody) as folder:
         assert folder.parent == chosen
     assert other.exists()

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from smxgb.job import Job
-    from smxgb.link import Link
-    from smxgb.modes import Mode
+    from smxgb.job import Job, Mode
+    from smxgb.supervision.messages import Link
 
 TRAINERS: Mapping[Mode, str] = {
     "single": "smxgb.trainers.single",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
-from smxgb import worker
+from smxgb import training
 from smxgb.trainers.tracker import as_member, join, tracker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from smxgb.job import Job
-    from smxgb.link import Link
+    from smxgb.supervision.messages import Link
     from smxgb.trainers.tracker import TrackerArguments
 
 
@@ -20,7 +20,7 @@ def train(job: Job, link: Link) -> None:
     """Run this host's worker in the group of all hosts."""
     link.arrived(**job.team.offer())
     with _tracker(job, link) as arguments, as_member():
-        worker.run(job, worker.place_of(job), join(job, arguments, link), link)
+        training.run(job, training.place_of(job), join(job, arguments, link), link)
 
 
 @contextmanager

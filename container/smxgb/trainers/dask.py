@@ -11,9 +11,8 @@ from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, cast
 
 from smxgb.errors import PlatformError
-from smxgb.link import Program
 from smxgb.log import log
-from smxgb.supervisor import PROGRAM
+from smxgb.program import PROGRAM, Program
 from smxgb.trainers import dask_cluster
 from smxgb.trainers.tracker import tracker
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from smxgb.job import Job
-    from smxgb.link import Link
+    from smxgb.supervision.messages import Link
 
     type Met = Mapping[str, str]
     """What the scheduler tells of itself: its address (`scheduler`), and its workers' `token`."""

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 import dask
 
-from smxgb import gpu, worker
+from smxgb import training
 from smxgb.environment import process_environ
 from smxgb.errors import AlgorithmError, PlatformError, as_job_error
-from smxgb.hyperparameters.declaration import DASHBOARD_PORT
 from smxgb.job import load_job
 from smxgb.scratch import scratch_folder
+from smxgb.settings import DASHBOARD_PORT
 from smxgb.trainers.tracker import as_member, join
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from smxgb.errors import JobError
-    from smxgb.link import Link
+    from smxgb.supervision.messages import Link
     from smxgb.trainers.tracker import TrackerArguments
 
 SETTINGS: dict[str, Any] = {
@@ -100,14 +100,14 @@ def run_worker(link: Link, scheduler: str, token: str, index: int, gpus: str | N
     job = load_job(environ if gpus is None else {**environ, "CUDA_VISIBLE_DEVICES": gpus})
     if gpus is not None:
         # The job has counted the processors that its workers share: now each takes those near it.
-        gpu.stay_near(gpus.split(",")[index])
+        training.stay_near(gpus.split(",")[index])
     seat = _Seat()
-    with scratch_folder(job.parameters.settings.spool_dir, job.paths.base, link) as folder:
+    with scratch_folder(job.parameters.settings.spool_dir, job.paths.base, link.scratch) as folder:
         arguments = (scheduler, name_of(job.hosts.current, index, token), seat, folder)
         Thread(target=_serve_worker, args=arguments, name="dask", daemon=True).start()
         with as_member():
             group = join(job, seat.taken(), link, index)
-            worker.run(job, worker.place_of(job, index), group, link)
+            training.run(job, training.place_of(job, index), group, link)
         seat.leave()
         Event().wait()
 

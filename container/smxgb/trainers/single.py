@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from smxgb import worker
-from smxgb.group import Solo
+from smxgb import training
+from smxgb.rows import Solo
 
 if TYPE_CHECKING:
     from smxgb.job import Job
-    from smxgb.link import Link
+    from smxgb.supervision.messages import Link
 
 
 def train(job: Job, link: Link) -> None:
     """Run the one worker of the job."""
-    worker.run(job, worker.place_of(job), Solo(job.hosts.current), link)
+    training.run(job, training.place_of(job), Solo(job.hosts.current), link)

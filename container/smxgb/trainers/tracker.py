@@ -14,15 +14,15 @@ from xgboost.core import XGBoostError
 from xgboost.tracker import RabitTracker
 
 from smxgb.errors import AlgorithmError, PlatformError, as_job_error
-from smxgb.group import Joined
-from smxgb.link import die_of
 from smxgb.log import log
+from smxgb.rows import Joined
+from smxgb.supervision.messages import die_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from smxgb.job import Job
-    from smxgb.link import Link
+    from smxgb.supervision.messages import Link
 
     type TrackerArguments = Mapping[str, str | int]
     """How a worker reaches the tracker, as `RabitTracker.worker_args` says it."""

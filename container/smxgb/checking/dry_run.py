@@ -1,0 +1,133 @@
+"""The rehearsal (`smxgb check`): a job up to one batch of each channel, and what the rest would need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from smxgb.errors import Mistakes, UserError
+from smxgb.log import log
+from smxgb.machine import memory_available
+from smxgb.rows import Runs, Summary, count_features, no_rows, open_reader, reading_bytes, settle, summarise
+from smxgb.training import examine, free_gpu_memory, start_block
+from smxgb.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from smxgb.job import Channel, Job
+    from smxgb.rows import Reader, Schema, Shape
+    from smxgb.training import Examined
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What the first rows of a channel have shown.
+
+    `rows` is how many there are on this host, `exact` says that it is known and not judged. `whole` says that
+    the rows that were seen are all of the job's.
+    """
+
+    channel: Channel
+    summary: Summary
+    rows: int
+    exact: bool
+    whole: bool
+    reading: int
+
+
+def rehearse(job: Job) -> Shape:
+    """Log what the job would do; return the shape of the rows of train.
+
+    Raises:
+        UserError: With everything that was found to be wrong.
+    """
+    for line in start_block(job):
+        log(line)
+    hosts = len(job.hosts.names)
+    where = "on this host" if hosts == 1 else f"on {hosts} hosts"
+    log(f"Workers: {hosts * job.team.workers}, {where}, each with {counted(job.threads, 'thread')}.")
+    mistakes = Mistakes()
+    looks: dict[str, _Look] = {}
+    schema: Schema | None = None
+    for channel in job.channels:
+        with mistakes.collect():
+            reader = open_reader(channel, job.data, threads=job.threads, like=schema)
+            own = reader.schema()
+            schema = schema or own
+            looks[channel.name] = _look_at(channel, reader, own, job)
+        if schema is None:
+            break
+    known = not any(mistakes)
+    shapes: Mapping[str, Shape] = {}
+    if schema is not None:
+        with mistakes.collect():
+            schema, shapes = _settled(schema, looks, job)
+        with mistakes.collect():
+            examined = _examined(schema, looks, shapes, job)
+            # A plan for the rows of some channels would be wrong.
+            for line in examined.describe() if known else ():
+                log(line)
+    mistakes.raise_any()
+    log("Nothing was found that would stop the job. Only the first rows of each channel were read.")
+    return shapes["train"]
+
+
+def _look_at(channel: Channel, reader: Reader, own: Schema, job: Job) -> _Look:
+    """Read the first batch of a channel, and see whether there is another."""
+    expected = reader.expected_rows()
+    runs = Runs()
+    batches = runs.watch(reader.batches(own))
+    batch = next(batches, None)
+    summary = Summary() if batch is None else summarise(batch)
+    # A batch without rows is the only one: it comes after all rows were left out.
+    if not summary.rows:
+        raise UserError(no_rows(channel.name, summary))
+    if runs.are_whole:
+        runs.groups(channel.name)
+    is_all = next(batches, None) is None
+    is_shard = channel.distribution != "FullyReplicated" and len(job.hosts.names) > 1
+    return _Look(
+        channel,
+        summary,
+        summary.rows if is_all else max(expected, summary.rows),
+        exact=is_all or channel.content_type == "parquet",
+        whole=is_all and not is_shard,
+        reading=reading_bytes(reader, own),
+    )
+
+
+def _settled(schema: Schema, looks: Mapping[str, _Look], job: Job) -> tuple[Schema, dict[str, Shape]]:
+    """Return the features and the channels' shapes; no names if only rows to come tell how many there are."""
+    summaries = {name: look.summary for name, look in looks.items()}
+    types = {name: look.channel.content_type for name, look in looks.items()}
+    count, _ = count_features(summaries, types, job.data.indexing)
+    if "train" in looks and (schema.names or all(look.whole for look in looks.values())):
+        schema = settle(schema, summaries, types, job.data.indexing)
+    shapes = {}
+    for name, look in looks.items():
+        shapes[name] = replace(look.summary.shape(count), rows=look.rows)
+        columns = f"{count}" if schema.names else f"at least {count}"
+        log(f"Channel {name}: {'' if look.exact else 'about '}{look.rows:,} rows and {columns} columns.")
+    return schema, shapes
+
+
+def _examined(schema: Schema, looks: Mapping[str, _Look], shapes: Mapping[str, Shape], job: Job) -> Examined:
+    whole = "train" in looks and all(look.whole for look in looks.values())
+    summaries = {name: look.summary for name, look in looks.items()}
+    return examine(
+        job.parameters,
+        schema,
+        {name: found.label for name, found in summaries.items() if found.label},
+        {name: _share(shape, looks[name].channel, job) for name, shape in shapes.items()},
+        reading=max((look.reading for look in looks.values()), default=0),
+        available=memory_available() // job.team.workers,
+        gpu_available=free_gpu_memory() if job.team.device.value == "cuda" else None,
+        whole=summaries if whole else None,
+    )
+
+
+def _share(shape: Shape, channel: Channel, job: Job) -> Shape:
+    """Return the shape of what one worker has of a channel."""
+    hosts = len(job.hosts.names) if channel.distribution == "FullyReplicated" else 1
+    return replace(shape, rows=-(-shape.rows // (hosts * job.team.workers)))

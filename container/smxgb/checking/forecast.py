@@ -1,0 +1,222 @@
+"""The forecast (`smxgb check --listing`): what a group of hosts would need for files that are elsewhere.
+
+What a listing does not tell is assumed, as it was measured, and each line says so.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from smxgb.checking.dry_run import rehearse
+from smxgb.checking.listing import read_listing, text_bytes
+from smxgb.environment import Hosts, Paths
+from smxgb.errors import Mistakes, UserError
+from smxgb.job import choose_team, load_job, read_hyperparameters
+from smxgb.machine import read_machine
+from smxgb.rows import CELL_BYTES, Shape
+from smxgb.settings import parse
+from smxgb.training import UNCERTAINTY, make_plan
+from smxgb.wording import counted, readable_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from smxgb.checking.listing import Listing
+    from smxgb.job import ContentType, Places, Team
+    from smxgb.machine import Machine
+    from smxgb.settings import Parsed
+    from smxgb.training import Plan
+
+COLUMNS = 28
+ROW_BYTES: Mapping[ContentType, int] = {
+    "csv": 307,
+    "parquet": 169,
+    "libsvm": 311,
+    "recordio-protobuf": 156,
+}
+"""Bytes of a row with so many columns of random numbers, written with 8 digits or as 32-bit floats."""
+
+MB = 1_000_000
+READ: Mapping[ContentType, tuple[float, float]] = {
+    "csv": (170, 220),
+    "parquet": (500, 1100),
+    "libsvm": (110, 150),
+    "recordio-protobuf": (90, 120),
+}
+"""MB a second of one core, the lowest and the highest that was measured (benchmarks/readers.py)."""
+SKETCH = 11.5
+BIN = 16.5
+"""Million values a second of one core, for the two passes that build the binned matrix."""
+TREES = (175.0, 250.0)
+"""Million values a second of one core that a round of hist goes through, at depth 6."""
+THREADS = 16
+ROUNDS = 100
+"""What is assumed where no settings say it."""
+SHARE_OF_CORES = 0.5
+"""What is left of the rates at worst when all cores of a host work: two threads may be one core."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some rows that were looked at, and the bytes of their files once they are unpacked."""
+
+    shape: Shape
+    text: float
+
+
+def forecast_files(listing: str, hosts: int, environ: Mapping[str, str], places: Places) -> Iterator[str]:
+    """Yield what `check` says of a group: what so many hosts would do with the files of a listing.
+
+    `listing` is a file's path, or "-" for the standard input. The settings are those of the job, if it has
+    any; if `places` has a folder for train, its first rows are looked at, to know all others by.
+
+    Raises:
+        UserError: With what is wrong with the listing, the settings or the rows.
+    """
+    if hosts < 1:
+        raise UserError(f"--hosts {hosts} is not allowed: give the number of instances, 1 or more.")
+    if listing != "-" and not Path(listing).is_file():
+        raise UserError(
+            f"there is no file {listing}: give a text with a line of size and path for each file."
+        )
+    if listing == "-":
+        listed = read_listing(sys.stdin, "the standard input")
+    else:
+        with Path(listing).open(encoding="utf-8", errors="replace") as lines:
+            listed = read_listing(lines, listing)
+    settings = read_hyperparameters(Paths.from_environ(environ), places) or {"num_round": ROUNDS}
+    parameters = parse(settings)
+    sample = None
+    if places.channels:
+        yield "The sample, on this machine:"
+        # Its rows are what counts: the machines to be may have GPUs, and this one none.
+        job = load_job(environ, replace(places, settings={**settings, "device": "cpu"}))
+        files = job.channels.train.files
+        sample = Sample(rehearse(job), sum(text_bytes(file.path, file.size) for file in files))
+    yield from plan_group(listed, hosts, parameters, read_machine(environ), sample)
+
+
+def plan_group(
+    listing: Listing, hosts: int, parameters: Parsed, machine: Machine, sample: Sample | None
+) -> Iterator[str]:
+    """Yield the lines that say what each of so many hosts would read, hold and do.
+
+    `machine` is taken for one of them, but for its size; without `sample` the rows are like those measured.
+
+    Raises:
+        UserError: If the settings can't be followed by so many hosts.
+    """
+    team = _team(hosts, parameters, machine)
+    yield f"Mode: {team.mode.value} ({team.mode.why}). Device: {team.device.value}."
+    skipped = f" Skipped: {counted(listing.skipped, 'file')} without data." if listing.skipped else ""
+    yield (
+        f"Listing: {counted(len(listing.sizes), 'file')} of {listing.content_type}, "
+        f"{readable_bytes(listing.size)}.{skipped}"
+    )
+    shape, why = _rows(listing, sample)
+    yield f"Rows: about {shape.rows:,} with {shape.columns} columns, {why}."
+    shares = [sum(listing.sizes[host::hosts]) for host in range(hosts)]
+    yield from _shares(listing, shares)
+    part = max(shares) / listing.size
+    fullest = replace(shape, rows=round(shape.rows * part))
+    # The labels are not known, so classes count only if the settings number them.
+    classes = parameters.settings.num_class
+    on_gpu = team.device.value == "cuda"
+    plan = make_plan(
+        parameters, {"train": fullest}, 0, classes=classes, reading=0, gpu_available=0 if on_gpu else None
+    )
+    yield _memory(plan)
+    spool = CELL_BYTES * (shape.columns + 1) * fullest.rows
+    when = " with FastFile" if listing.content_type == "parquet" else ""
+    yield (
+        f"Disk of the fullest host: {readable_bytes(max(shares))} of files in File mode, and "
+        f"{readable_bytes(spool)} of parsed rows{when}."
+    )
+    if on_gpu or plan.kind != "quantile":
+        yield "Time: no forecast, for only tree_method=hist on processors was measured."
+    else:
+        yield _time(listing, fullest, part, parameters, team.workers)
+
+
+def _memory(plan: Plan) -> str:
+    if plan.gpu:
+        return (
+            f"Memory of the fullest host's GPUs together: about {readable_bytes(plan.gpu.needed)} (reckoned "
+            "from XGBoost's source, not measured)."
+        )
+    low, high = (round((1 + sign * UNCERTAINTY) * plan.needed) for sign in (-1, 1))
+    return (
+        f"Memory of the fullest host: about {readable_bytes(plan.needed)} (between {readable_bytes(low)} and "
+        f"{readable_bytes(high)}) for a {plan.kind} matrix, without validation rows."
+    )
+
+
+def _team(hosts: int, parameters: Parsed, machine: Machine) -> Team:
+    """Return who trains; the machines to be are taken to have the GPUs that the settings ask for."""
+    settings, mistakes = parameters.settings, Mistakes()
+    asked = settings.device == "cuda" or (settings.use_dask_gpu_training and settings.device is None)
+    gpus = tuple(map(str, range(settings.workers_per_host or 1))) if asked else ()
+    names = tuple(f"algo-{number}" for number in range(1, hosts + 1))
+    team = choose_team(parameters, Hosts(names[0], names), replace(machine, gpus=gpus), mistakes)
+    mistakes.raise_any()
+    return team
+
+
+def _rows(listing: Listing, sample: Sample | None) -> tuple[Shape, str]:
+    """Return the shape of all rows, and where it comes from."""
+    if sample:
+        bytes_a_row = sample.text / sample.shape.rows
+        shape = replace(sample.shape, rows=round(listing.text / bytes_a_row))
+        return shape, f"if all files are like those of --train, with {bytes_a_row:,.0f} bytes a row"
+    assumed = ROW_BYTES[listing.content_type]
+    return Shape(round(listing.text / assumed), COLUMNS), (
+        f"assumed to be like the rows that were measured, with {assumed} bytes each: give --train FOLDER "
+        "with one of the files to have yours looked at"
+    )
+
+
+def _shares(listing: Listing, shares: list[int]) -> Iterator[str]:
+    hosts, files = len(shares), len(listing.sizes)
+    fewest, more = divmod(files, hosts)
+    each = f"{fewest:,} or {counted(fewest + 1, 'file')}" if more else counted(fewest, "file")
+    mean = listing.size / hosts
+    yield (
+        f"ShardedByS3Key: {each} a host, {readable_bytes(min(shares))} to "
+        f"{readable_bytes(max(shares))}, if SageMaker deals out the sorted keys in turn; the fullest has "
+        f"{max(shares) / mean:.2f} times the mean, and the others wait for it."
+    )
+    if files < hosts:
+        idle = hosts - files
+        or_shared = ", or FullyReplicated" if listing.content_type in {"csv", "parquet"} else ""
+        yield f"{idle} of the {hosts} hosts get no file: use fewer hosts or more files{or_shared}."
+    yield (
+        f"FullyReplicated: {readable_bytes(listing.size)} on each host's disk in File mode, of which it "
+        f"trains on {readable_bytes(round(mean))}; FastFile streams only these."
+    )
+
+
+def _time(listing: Listing, shape: Shape, part: float, parameters: Parsed, workers: int) -> str:
+    """Return the line on the seconds of processors of the host with that part of all bytes."""
+    settings = parameters.settings
+    cores = settings.nthread * workers if settings.nthread else THREADS
+    values = shape.rows * shape.columns / 1e6
+    slowest, fastest = READ[listing.content_type]
+    megabytes = listing.text * part / MB
+    build = values / SKETCH + values / BIN
+    grow = values * settings.num_round
+    high = (megabytes / slowest + build + grow / TREES[0]) / cores / SHARE_OF_CORES
+    low = (megabytes / fastest + build + grow / TREES[1]) / cores
+    return (
+        f"Time: {_minutes(low)} to {_minutes(high)} for {counted(settings.num_round, 'round')} with {cores} "
+        f"threads a host. Assumed of a core: {slowest} to {fastest} MB/s read, {SKETCH} and {BIN} million "
+        f"values/s sketched and binned, {TREES[0]:g} to {TREES[1]:g} million values/s and round grown into "
+        f"trees, at worst {SHARE_OF_CORES:.0%} of that with all cores busy. Not in it: the instances' start, "
+        "the download, waits for disk and network, metrics."
+    )
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"  # noqa: PLR2004 - two digits

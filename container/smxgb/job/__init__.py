@@ -1,0 +1,55 @@
+"""The job: hosts, settings and channels as one frozen value, and who trains."""
+
+from smxgb.job.channels import Channel, Channels, DataFile, Name, is_data
+from smxgb.job.compression import (
+    SUFFIXES,
+    Readable,
+    Rejoined,
+    decompressed,
+    foreign,
+    is_compressed,
+    read_fully,
+)
+from smxgb.job.content_types import (
+    BOM,
+    CONTENT_TYPES,
+    EXTENSIONS,
+    PARQUET_MAGIC,
+    RECORDIO_MAGIC,
+    ContentType,
+    extension,
+)
+from smxgb.job.job import DataSettings, Job, Places, load_job, read_hyperparameters, read_settings
+from smxgb.job.team import Device, Mode, Team, choose_team
+
+__all__ = [
+    "BOM",
+    "CONTENT_TYPES",
+    "EXTENSIONS",
+    "PARQUET_MAGIC",
+    "RECORDIO_MAGIC",
+    "SUFFIXES",
+    "Channel",
+    "Channels",
+    "ContentType",
+    "DataFile",
+    "DataSettings",
+    "Device",
+    "Job",
+    "Mode",
+    "Name",
+    "Places",
+    "Readable",
+    "Rejoined",
+    "Team",
+    "choose_team",
+    "decompressed",
+    "extension",
+    "foreign",
+    "is_compressed",
+    "is_data",
+    "load_job",
+    "read_fully",
+    "read_hyperparameters",
+    "read_settings",
+]

@@ -1,0 +1,105 @@
+"""The processes with which a job does its work. Only the supervisor starts them, never a user."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from smxgb.environment import process_environ
+from smxgb.log import warnings_as_lines
+from smxgb.supervision.messages import Link, die_of, die_with_parent, leave
+from smxgb.terminal import is_watched, write_over_bar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+NAMES = ("work", "dask-scheduler", "dask-worker")
+
+KEPT_OUT = ("pandas", "sklearn", "polars", "modin", "cudf", "matplotlib", "graphviz")
+"""Packages that xgboost imports if they are there. Training needs none of them: without them it starts in
+half the time and with a third of the memory."""
+
+
+def run(argv: Sequence[str]) -> None:
+    """Be the process that the command line names; this call does not return."""
+    arguments = _parsed(argv)
+    with child(arguments.link, arguments.beat) as link:
+        match arguments.name:
+            case "work":
+                _work(link)
+            case "dask-scheduler":
+                from smxgb.trainers import dask_cluster  # noqa: PLC0415 - after the packages that are kept out
+
+                dask_cluster.run_scheduler(
+                    link, arguments.host, arguments.port, dashboard=arguments.dashboard
+                )
+            case "dask-worker":
+                from smxgb.trainers import dask_cluster  # noqa: PLC0415 - after the packages that are kept out
+
+                dask_cluster.run_worker(
+                    link, arguments.scheduler, arguments.token, arguments.index, arguments.gpus
+                )
+
+
+def keep_out_unneeded() -> None:
+    """Make the import of the packages that are kept out fail, as if they were not installed."""
+    sys.modules.update(dict.fromkeys(KEPT_OUT))  # type: ignore[arg-type]
+    import pyarrow as pa  # noqa: PLC0415
+
+    # pyarrow looks for pandas at the first conversion and stumbles over the None, once.
+    try:
+        pa.array([0])
+    except AttributeError:
+        pa.array([0])
+
+
+def _parsed(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    names = parser.add_subparsers(dest="name", required=True)
+    for name in NAMES:
+        process = names.add_parser(name)
+        process.add_argument("--link", type=int, required=True)
+        process.add_argument("--beat", type=float)
+    scheduler, worker = names.choices["dask-scheduler"], names.choices["dask-worker"]
+    scheduler.add_argument("--host", required=True)
+    scheduler.add_argument("--port", type=int, required=True)
+    scheduler.add_argument("--dashboard", action="store_true")
+    worker.add_argument("--scheduler", required=True)
+    worker.add_argument("--token", required=True)
+    worker.add_argument("--index", type=int, required=True)
+    worker.add_argument("--gpus")
+    return parser.parse_args(argv)
+
+
+def _work(link: Link) -> None:
+    """Do the work of a training job in this process."""
+    from smxgb.job import load_job  # noqa: PLC0415 - after the packages that are kept out
+    from smxgb.trainers import train  # noqa: PLC0415
+
+    train(load_job(process_environ()), link)
+
+
+@contextmanager
+def child(fd: int, beat: float | None) -> Iterator[Link]:
+    """Be a child of the supervisor, to which `fd` leads; the process ends with the block.
+
+    The supervisor wants a sign of life every `beat` seconds, None if it wants none.
+    """
+    die_with_parent(fd)
+    link = Link(fd)
+    try:
+        link.phase("start")
+        warnings_as_lines()
+        if is_watched():
+            write_over_bar()
+        if beat is not None:
+            link.beat(beat)
+        keep_out_unneeded()
+        # Several processes share the log: a line goes to it as a whole.
+        sys.stdout.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
+        yield link
+    except BaseException as error:  # noqa: BLE001 - the one boundary: whatever it is, it gets reported
+        die_of(error, link)
+    leave(0)

@@ -1,0 +1,319 @@
+"""The roles of a file's columns: which is the label, the weight, a feature."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from difflib import get_close_matches
+from itertools import count
+from typing import TYPE_CHECKING
+
+from smxgb.errors import Mistakes, UserError
+from smxgb.log import log
+from smxgb.rows.batch import Layout, Role, Schema
+from smxgb.wording import short, shown_column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from smxgb.job import DataSettings, Name
+    from smxgb.settings import ColumnRef
+
+SETTINGS: dict[Role, str] = {
+    "label": "label_column",
+    "weight": "weight_column",
+    "group": "group_column",
+    "lower": "label_lower_column",
+    "upper": "label_upper_column",
+}
+"""The hyperparameter that names the column of each role."""
+
+ROLE_WORDS: dict[Role, str] = {
+    "label": "Label",
+    "weight": "Weights",
+    "group": "Groups",
+    "lower": "Lower bounds",
+    "upper": "Upper bounds",
+}
+
+WIDEST = 100_000
+"""Columns of a table. Each costs 10 KB, and 0.2 ms a batch, of which a table so wide has one for 41 rows."""
+
+LISTED = 10
+"""How many columns one message names."""
+
+
+def label_index(settings: DataSettings) -> int | None:
+    """Return the label's index as far as the settings tell it, None if that takes the names of columns."""
+    ref = settings.label if settings.lower is None else settings.lower
+    if ref is not None:
+        return ref if isinstance(ref, int) else None
+    dropped = (ref for ref in settings.drop if ref not in settings.absent)
+    others = [*dropped, settings.weight, settings.group]
+    if any(isinstance(other, str) for other in others):
+        return None
+    return next(index for index in count() if index not in others)
+
+
+def assigned(names: tuple[str, ...] | None, width: int, settings: DataSettings, source: str) -> Layout:
+    """Return the layout of a channel's first file, whose `width` columns have `names`, if any.
+
+    `source` is the file as messages show it. The label is the first column left if no setting names one, and
+    none if bounds take its place. Raises UserError for settings that name no column of the file, that give
+    one column two roles, or that leave no feature, and for names that occur twice.
+    """
+    if width > WIDEST:
+        raise UserError(
+            f"{source} has {width:,} columns, and a table can have {WIDEST:,} at most: check that each "
+            "record ends with a line end."
+        )
+    taken, roles, categorical = _chosen_columns(names, width, settings, source)
+    left = [position for position in range(width) if position not in taken]
+    if left and settings.label is None and settings.lower is None:
+        roles.append(("label", left.pop(0)))
+    if settings.csv_weights and "label" in dict(roles):
+        roles.append(("weight", _after_label(roles, left, names, source)))
+    for role, position in roles:
+        if position in categorical:
+            raise UserError(
+                f"categorical_columns names {shown_column(position, names)} of {source}, which is the {role} "
+                f"by its place: name the {role} with {SETTINGS[role]}."
+            )
+    if not left:
+        raise UserError(
+            f"{source} has {_columns(width)}, which leaves no feature beside the label and the columns that "
+            "settings name: add feature columns, or set csv_delimiter if the file is CSV with an unusual one."
+        )
+    layout = Layout(names, width, tuple(left), tuple(roles), tuple(categorical))
+    log(_described(layout, chosen_label=settings.label is not None))
+    return layout
+
+
+def _chosen_columns(
+    names: tuple[str, ...] | None, width: int, settings: DataSettings, source: str
+) -> tuple[dict[int, str], list[tuple[Role, int]], list[int]]:
+    """Return the columns that settings name: no features, each with its setting; roles; categories."""
+    mistakes = Mistakes()
+    with mistakes.collect():
+        check_names(names, source)
+    taken: dict[int, str] = {}
+    roles: list[tuple[Role, int]] = []
+    for role, ref, setting in _references(settings, names):
+        with mistakes.collect():
+            position = _find(setting, ref, names, width, source)
+            if role is None:  # a column may be dropped by its index and by its name
+                taken[position] = setting
+                continue
+            if position in taken:
+                raise UserError(
+                    f"{taken[position]} and {setting} both name {shown_column(position, names)} of {source}: "
+                    "a column has one role."
+                )
+            taken[position] = setting
+            roles.append((role, position))
+    categorical: list[int] = []
+    for ref in dict.fromkeys(settings.categorical):
+        with mistakes.collect():
+            position = _find(f"categorical_columns={ref}", ref, names, width, source)
+            if position in taken:
+                raise UserError(
+                    f"{taken[position]} and categorical_columns={ref} both name "
+                    f"{shown_column(position, names)} of {source}: a column that is no feature has no "
+                    "categories."
+                )
+            categorical.append(position)
+    mistakes.raise_any()
+    return taken, roles, categorical
+
+
+def _described(layout: Layout, *, chosen_label: bool) -> str:
+    """Return the line of the log that says what is the label: often it is another column than was meant."""
+    parts = []
+    for role, position in layout.roles:
+        name = layout.name(position)
+        where = f"column {position}" + (", the first one" if role == "label" and not chosen_label else "")
+        parts.append(f"{ROLE_WORDS[role]}: {where if name is None else f'{short(name)!r} ({where})'}.")
+    count = f"{len(layout.features):,}"
+    if layout.columns is not None:
+        names = [short(layout.columns[position]) for position in layout.features]
+        count = f"{_list(names)} ({count})"
+    return " ".join([*parts, f"Features: {count}."])
+
+
+def aligned(layout: Layout, names: tuple[str, ...] | None, width: int, source: str, first: str) -> Layout:
+    """Return the layout of another file: by name where both files have names, else by position.
+
+    `first` is the file, or channel, of `layout` as messages show it. Raises UserError where columns differ.
+    """
+    if names is None or layout.columns is None:
+        if width == layout.width:
+            # A file without names has those of the first one, in their order.
+            return layout if names is None else replace(layout, columns=names)
+        raise UserError(
+            f"{source} has {_columns(width)}, {first} has {layout.width}: every file of every channel needs "
+            "the same columns."
+        )
+    if names == layout.columns:
+        return layout
+    check_names(names, source)
+    _check_same(layout, names, source, first)
+    columns = layout.columns
+    position = {name: index for index, name in enumerate(names)}
+    return Layout(
+        names,
+        width,
+        tuple(position[columns[index]] for index in layout.features),
+        tuple((role, position[columns[index]]) for role, index in layout.roles),
+        tuple(position[columns[index]] for index in layout.categorical),
+    )
+
+
+def unweighted(layout: Layout) -> Layout:
+    """Return the layout of a file that lacks only the weight column."""
+    weight = dict(layout.roles)["weight"]
+
+    def moved(position: int) -> int:
+        return position - (position > weight)
+
+    return Layout(
+        layout.columns and (*layout.columns[:weight], *layout.columns[weight + 1 :]),
+        layout.width - 1,
+        tuple(moved(index) for index in layout.features),
+        tuple((role, moved(index)) for role, index in layout.roles if role != "weight"),
+        tuple(moved(index) for index in layout.categorical),
+    )
+
+
+def schema_of(layout: Layout) -> Schema:
+    """Return the schema of files with this layout."""
+    columns = layout.columns
+    schema = (
+        Schema.unnamed(len(layout.features), layout)
+        if columns is None
+        else Schema(tuple(columns[index] for index in layout.features), invented=False, layout=layout)
+    )
+    named = zip(schema.names, layout.features, strict=True)
+    return replace(schema, categories={name: () for name, index in named if index in layout.categorical})
+
+
+def chosen(layout: Layout, own: Schema, wanted: Schema) -> tuple[int, ...]:
+    """Return where in a file the features of `wanted` stand, of those that its channel's schema `own` has."""
+    names = set(wanted.names)
+    return tuple(index for name, index in zip(own.names, layout.features, strict=True) if name in names)
+
+
+def check_partitions(channel: Name, names: tuple[str, ...] | None, settings: DataSettings) -> None:
+    """Raise UserError for columns that only the names of a channel's folders hold.
+
+    `names` are those that its first file has, if any: a table may hold the columns all the same.
+    """
+    mistakes = Mistakes()
+    for found in settings.partitions:
+        name = found.column
+        is_needed = found.channel == channel and found.varies and name not in settings.drop
+        if is_needed and name not in (names or ()):
+            mistakes.add(
+                f"channel '{channel}' has folders named {name}={found.value} and the like, as a table "
+                f"partitioned by {name!r} has: no file holds that column, and it is not read. Write the "
+                f"table unpartitioned, or leave the column out with drop_columns={name}."
+            )
+    mistakes.raise_any()
+
+
+def check_names(names: tuple[str, ...] | None, source: str) -> None:
+    """Raise UserError if a name occurs twice."""
+    twice = [repr(short(name)) for name, times in Counter(names or ()).items() if times > 1]
+    if twice:
+        raise UserError(
+            f"{source} has several columns of the same name: {_list(twice)}. Give each a name of its own."
+        )
+
+
+def _check_same(layout: Layout, names: tuple[str, ...], source: str, first: str) -> None:
+    columns = layout.columns or ()
+    needed = sorted({*layout.features, *(index for _, index in layout.roles)})
+    lacking = [shown_column(index, columns) for index in needed if columns[index] not in names]
+    extra = [shown_column(index, names) for index, name in enumerate(names) if name not in columns]
+    texts = []
+    if lacking:
+        texts.append(f"lacks {_list(lacking)} of {first}")
+    if extra:
+        texts.append(f"has {_list(extra)}, which {first} has not")
+    if texts:
+        raise UserError(
+            f"{source} {' and '.join(texts)}: it has {_columns(len(names))}, {first} has {len(columns)}. "
+            "Every file of every channel needs the same columns, in any order."
+        )
+
+
+def _references(
+    settings: DataSettings, names: tuple[str, ...] | None
+) -> Iterator[tuple[Role | None, ColumnRef, str]]:
+    """Yield each column that the settings name, with its role (None: dropped) and the setting as given.
+
+    A file, whose columns have `names`, may lack those that folders hold.
+    """
+    absent = settings.absent.difference(names or ())
+    for ref in dict.fromkeys(ref for ref in settings.drop if ref not in absent):
+        yield None, ref, f"drop_columns={short(str(ref))}"
+    for role, setting in SETTINGS.items():
+        ref = getattr(settings, role)
+        if ref is not None:
+            yield role, ref, f"{setting}={short(str(ref))}"
+
+
+def _after_label(
+    roles: list[tuple[Role, int]], left: list[int], names: tuple[str, ...] | None, source: str
+) -> int:
+    """Take the column of `csv_weights` out of those that are left, and return its position.
+
+    It stands right after the label (SageMaker's documentation of XGBoost), of the columns that are left: some
+    may have been dropped before the label or after it.
+    """
+    label = dict(roles)["label"]
+    after = [position for position in left if position > label]
+    if not after:
+        raise UserError(
+            f"csv_weights=1 takes the column right after the label for the weights, and the label, "
+            f"{shown_column(label, names)} of {source}, is the last: name the column in weight_column "
+            "instead."
+        )
+    left.remove(after[0])
+    return after[0]
+
+
+def _find(setting: str, ref: ColumnRef, names: tuple[str, ...] | None, width: int, source: str) -> int:
+    """Return the column's position. Raises UserError if the file has no such column."""
+    if isinstance(ref, int):
+        if -width <= ref < width:
+            return ref % width
+        # A header may hold numbers as names, as the years of a table are: what is no index is such a name.
+        if names is not None and str(ref) in names:
+            return names.index(str(ref))
+        hint = " If its first record is a header, set csv_header=true." if names is None else ""
+        raise UserError(
+            f"{setting}: {source} has {_columns(width)}, so an index is one of {-width} to {width - 1}.{hint}"
+        )
+    if names is None:
+        raise UserError(
+            f"{setting}: {source} has no header with names. Give the column's index, counted from 0, or set "
+            "csv_header=true if its first record is a header."
+        )
+    if ref in names:
+        return names.index(ref)
+    if width == 1 and (mark := next((mark for mark in ";|\t" if mark in names[0]), None)):
+        raise UserError(
+            f"{setting}: {source} was read with the delimiter ',' and has one column, {short(names[0])!r}: "
+            f"set csv_delimiter={'tab' if mark == '\t' else mark}, and write decimals with a point."
+        )
+    nearest = get_close_matches(ref, names, 1, 0.0)[0]
+    raise UserError(f"{setting}: {source} has no column of this name; the nearest is {short(nearest)!r}.")
+
+
+def _columns(width: int) -> str:
+    return "1 column" if width == 1 else f"{width} columns"
+
+
+def _list(words: list[str]) -> str:
+    more = f" and {len(words) - LISTED} more" if len(words) > LISTED else ""
+    return ", ".join(words[:LISTED]) + more

@@ -1,0 +1,195 @@
+"""The features of a job, settled once all rows were seen: how many there are, and what codes categories have.
+
+Dense files say it in their first record. Sparse ones leave out what is missing: a channel, or one host's
+files, may never name the last feature, and nothing but the lowest index tells a file that counts from 0 from
+one that counts from 1. Columns of categories are dictionaries that differ from batch to batch: trained on as
+they are, the codes of one would be taken for those of another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from smxgb.errors import UserError
+from smxgb.log import log
+from smxgb.rows.batch import SPARSE, Schema, Sparse
+from smxgb.rows.categories import ordered, recoded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from smxgb.job import ContentType
+    from smxgb.rows.batch import Batch, Dense
+    from smxgb.rows.store import Stored
+    from smxgb.rows.summary import Extent, Summary
+
+SHOWN = 5
+"""Unseen categories that a line of the log names."""
+
+MOST = 1 << 24
+"""Features of sparse rows: a slip of the pen must not take all memory. Each costs `plan.SPARSE_FEATURE`."""
+
+type Indexing = Literal["auto", "0", "1"]
+
+
+def settle(
+    schema: Schema,
+    summaries: Mapping[str, Summary],
+    content_types: Mapping[str, ContentType],
+    indexing: Indexing,
+) -> Schema:
+    """Return the schema that the rows of all channels fit, once all of them were seen.
+
+    Args:
+        schema: What the first file of `train` said.
+        summaries: What was seen in each channel, of all workers together.
+        content_types: The type of each channel's files.
+        indexing: What libsvm files call the first feature; "auto" decides by the lowest index of all.
+
+    Raises:
+        UserError: If a channel has more features than `train` can have, or indices below the first.
+    """
+    count, first = count_features(summaries, content_types, indexing)
+    is_dense = any(summary.columns is not None for summary in summaries.values())
+    if not count or not (is_dense or any(summary.present for summary in summaries.values())):
+        raise UserError("channel train: no row has a value, so there is no feature to train on.")
+    names = schema.names or Schema.unnamed(count).names
+    return replace(schema, names=names, first_index=first, categories=_settled_categories(summaries))
+
+
+def count_features(
+    summaries: Mapping[str, Summary], content_types: Mapping[str, ContentType], indexing: Indexing
+) -> tuple[int, int | None]:
+    """Return how many features the rows of all channels have, and what libsvm files call the first one.
+
+    The arguments are those of `settle`. The second is None if there are no such files. Raises UserError as
+    `settle` does.
+    """
+    sparse = {name: summary.extent for name, summary in summaries.items() if summary.extent}
+    libsvm = {name: extent for name, extent in sparse.items() if content_types[name] == "libsvm"}
+    first = _first_index(libsvm, indexing)
+    widths = {name: _width(name, extent, first if name in libsvm else 0) for name, extent in sparse.items()}
+    dense = {name: summary.columns for name, summary in summaries.items() if summary.columns is not None}
+    count = max([*widths.values(), *dense.values()], default=0)
+    for name, columns in dense.items():
+        if columns < count:
+            other = next(name for name, found in {**dense, **widths}.items() if found == count)
+            raise UserError(
+                f"channel {name} has {columns} features, channel {other} has {count}: all channels need the "
+                "same."
+            )
+    return count, first if libsvm else None
+
+
+def _settled_categories(summaries: Mapping[str, Summary]) -> dict[str, tuple[str, ...]]:
+    """Return the categories that occur in `train`, in the order of their codes.
+
+    A feature without any is none of categories: XGBoost takes no empty list.
+    """
+    found = summaries["train"].categories
+    for name, summary in summaries.items():
+        if summary.rows and summary.categories.keys() != found.keys():
+            raise UserError(
+                f"channel {name} has categories in {_listed(summary.categories)}, channel train in "
+                f"{_listed(found)}: both need the same columns of categories, in CSV or Parquet."
+            )
+    return {name: ordered(words) for name, words in found.items() if words}
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(map(repr, names))) or "no column"
+
+
+def fitted(name: str, stored: Stored, schema: Schema, content_type: ContentType) -> Stored:
+    """Return a channel whose batches have the features of the settled schema.
+
+    A category that `train` does not have counts as missing, which is logged. Where `train` has none at all,
+    the feature is a missing number in every row.
+    """
+    if stored.summary.extent is None and not stored.summary.categories:
+        return stored
+    first = schema.first_index or 0 if content_type == "libsvm" else 0
+    of_train = {name: schema.categories.get(name, ()) for name in stored.summary.categories}
+    categories = {name: pa.array(words, pa.string()) for name, words in of_train.items()}
+    for feature, words in stored.summary.categories.items():
+        unseen = sorted(words - set(of_train[feature]))
+        if unseen:
+            log(
+                f"Channel {name}: {len(unseen)} categories of {feature!r} are not in train and count as "
+                f"missing: {', '.join(unseen[:SHOWN])}{', ...' if len(unseen) > SHOWN else ''}."
+            )
+
+    def batches() -> Iterator[Batch]:
+        for batch in stored.batches():
+            yield _moved(batch, first) if isinstance(batch, Sparse) else _recoded(batch, categories)
+
+    return replace(stored, batches=batches)
+
+
+def _recoded(batch: Dense, categories: Mapping[str, pa.Array]) -> Dense:
+    features = batch.features
+    for name, words in categories.items():
+        index = features.column_names.index(name)
+        missing = pa.nulls(batch.rows, pa.float32())
+        column = recoded(features.column(index), words) if len(words) else missing
+        features = features.set_column(index, name, column)
+    return replace(batch, features=features)
+
+
+def describe_unused(schema: Schema, train: Summary) -> list[str]:
+    """Return the line of the log that names the features without a category in `train`, if there are any."""
+    unused = sorted(train.categories.keys() - schema.categories.keys())
+    if not unused:
+        return []
+    return [f"Missing in every row of train: {_listed(unused)}, which is therefore no feature of categories."]
+
+
+def describe_indexing(schema: Schema, indexing: Indexing) -> str:
+    """Return the line of the log that says where libsvm's features begin, and why."""
+    if indexing == "auto":
+        reason = "the lowest index of all files" if schema.first_index == 0 else "no file has the index 0"
+    else:
+        reason = "libsvm_indexing"
+    return (
+        f"libsvm: the first feature has the index {schema.first_index} ({reason}); there are "
+        f"{len(schema.names)} features."
+    )
+
+
+def _first_index(extents: Mapping[str, Extent], indexing: Indexing) -> int:
+    lowest = {name: extent.lowest for name, extent in extents.items() if extent.lowest is not None}
+    if indexing == "auto":
+        return min(1, *lowest.values()) if lowest else 0
+    for name, index in lowest.items():
+        if index < int(indexing):
+            raise UserError(
+                f"channel {name} has the index {index}, but libsvm_indexing={indexing} says that they begin "
+                f"with {indexing}: set libsvm_indexing=0, or leave it out."
+            )
+    return int(indexing)
+
+
+def _width(channel: str, extent: Extent, first: int) -> int:
+    width = 0 if extent.highest is None else extent.highest + 1 - first
+    if max(width, extent.width) <= MOST:
+        return max(width, extent.width)
+    if width > MOST:
+        found = f"a row with the index {extent.highest}, which makes {width:,} features"
+    else:
+        found = f"a record whose shape says that there are {extent.width:,} features"
+    raise UserError(
+        f"channel {channel} has {found}, and a model can have {MOST:,} at most: mend that row, or number the "
+        "features one after the other."
+    )
+
+
+def _moved(batch: Sparse, first: int) -> Sparse:
+    if not first:
+        return batch
+    indices = pa.ListArray.from_arrays(batch.offsets, pa.array(batch.indices - np.int32(first)))
+    features = pa.Table.from_arrays([indices, batch.features.column("values")], schema=SPARSE)
+    return replace(batch, features=features)

@@ -1,0 +1,143 @@
+"""Loading: this worker's share of each channel, read once and ready to be read again."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from smxgb.errors import Mistakes, UserError
+from smxgb.log import log
+from smxgb.rows.agreement import (
+    agree_on_channels,
+    agree_on_groups,
+    agree_on_rows,
+    agree_on_schema,
+    by_all,
+    together,
+)
+from smxgb.rows.empty_workers import check_idle, with_idle_rows
+from smxgb.rows.features import describe_indexing, describe_unused, fitted, settle
+from smxgb.rows.readers import open_reader
+from smxgb.rows.readers.row_rules import shown_file
+from smxgb.rows.shares import share
+from smxgb.rows.store import Stored, keep
+from smxgb.rows.summary import Summary
+from smxgb.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from smxgb.job import Channel, ContentType, DataSettings, Job
+    from smxgb.rows.batch import Schema
+    from smxgb.rows.group import Group
+    from smxgb.rows.readers import Reader
+    from smxgb.supervision.messages import Link
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The rows of each channel, ready to be read again and again, and the features they have in common.
+
+    `channels` are this worker's rows, `summaries` those of each worker, by rank.
+    """
+
+    schema: Schema
+    channels: Mapping[str, Stored]
+    summaries: list[dict[str, Summary]]
+
+    @property
+    def all_rows(self) -> Mapping[str, Summary]:
+        """The summary of all workers' rows of each channel."""
+        return together(self.summaries)
+
+
+def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loaded:
+    """Read this worker's share of all channels; from then on it is in the phase "agree", until all have.
+
+    Raises UserError with what is wrong with the files of this worker, or between those of all workers.
+    """
+    shares: list[Channel] = []
+    for channel in agree_on_channels(job.channels, group):
+        mine = share(channel, group, whole=job.data.group is not None)
+        if group.size > 1:
+            log(mine.note)
+        shares.append(mine.channel)
+    schema, reader = _agreed_schema(job, shares[0], threads, group)
+    mistakes = Mistakes()
+    stored: dict[str, Stored] = {}
+    for channel in shares:
+        with mistakes.collect():
+            if not channel.files:
+                stored[channel.name] = Stored(Summary(), lambda: iter(()))
+                continue
+            if channel.name != "train" or reader is None:
+                reader = open_reader(channel, job.data, threads=threads, like=schema)
+            stored[channel.name] = keep(reader, reader.schema(), scratch, channel.name)
+    mistakes.raise_any()
+    link.phase("agree")
+    summaries = agree_on_rows({name: kept.summary for name, kept in stored.items()}, group)
+    for channel in shares:
+        find = partial(_file_of, channel, job.data, schema, threads)
+        with mistakes.collect():
+            agree_on_groups(channel.name, stored[channel.name].groups, group, find)
+    mistakes.raise_any("everywhere")
+    types: dict[str, ContentType] = {channel.name: channel.content_type for channel in shares}
+    with by_all():
+        schema = settle(schema, together(summaries), types, job.data.indexing)
+        idle = [host for host, found in zip(group.hosts, summaries, strict=True) if not found["train"].rows]
+        check_idle(idle, job.parameters.settings)
+    stored = {name: fitted(name, kept, schema, types[name]) for name, kept in stored.items()}
+    channels = with_idle_rows(stored, schema, together(summaries), with_idle=bool(idle))
+    loaded = Loaded(schema, channels, summaries)
+    if group.rank == 0:
+        for line in describe_unused(schema, loaded.all_rows["train"]):
+            log(line)
+    if schema.first_index is not None and group.rank == 0:
+        log(describe_indexing(schema, job.data.indexing))
+    _tell(loaded, group)
+    return loaded
+
+
+def _agreed_schema(job: Job, train: Channel, threads: int, group: Group) -> tuple[Schema, Reader | None]:
+    """Return the schema of all workers, and the reader of this worker's files if it has the same."""
+    mistakes = Mistakes()
+    reader = own = None
+    source = ""
+    if train.files:
+        source = shown_file(train, train.files[0])
+        with mistakes.collect():
+            reader = open_reader(train, job.data, threads=threads, like=None)
+            own = reader.schema()
+    schema = agree_on_schema(own, source, mistakes, group)
+    return schema, reader if own and own.layout == schema.layout else None
+
+
+def _file_of(channel: Channel, settings: DataSettings, schema: Schema, threads: int, identifier: int) -> str:
+    """Return the first file of a channel that holds a row of a group, as messages show it."""
+    for file in channel.files if channel.mode != "Pipe" else ():
+        # A file may have no row, which is no mistake while others have.
+        with suppress(UserError):
+            reader = open_reader(replace(channel, files=(file,)), settings, threads=threads, like=schema)
+            own = replace(reader.schema(), names=()) if reader.cheap_to_repeat else reader.schema()
+            if any(batch.group is not None and identifier in batch.group for batch in reader.batches(own)):
+                return shown_file(channel, file)
+    return shown_file(channel, channel.files[0])
+
+
+def _tell(loaded: Loaded, group: Group) -> None:
+    """Log how many rows there are, of each host and all together."""
+    for name, rows in loaded.all_rows.items():
+        if group.rank == 0:
+            if group.size > 1:
+                of_hosts: dict[str, list[str]] = {}
+                for host, of_worker in zip(group.hosts, loaded.summaries, strict=True):
+                    of_hosts.setdefault(host, []).append(f"{of_worker[name].rows:,}")
+                parts = [f"{host} {' + '.join(counts)}" for host, counts in of_hosts.items()]
+                log(f"Rows of {name}: {', '.join(parts)}; together {rows.rows:,}.")
+            if rows.dropped:
+                log(f"Channel {name}: dropped {counted(rows.dropped, 'row')} without a valid label.")
+            columns = f" and {len(loaded.schema.names)} columns" if name == "train" else ""
+            log(f"{name.capitalize()} matrix has {rows.rows} rows{columns}")

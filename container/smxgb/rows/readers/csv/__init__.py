@@ -1,0 +1,1 @@
+"""CSV: files of records with a delimiter."""

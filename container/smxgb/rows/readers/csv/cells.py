@@ -1,0 +1,275 @@
+"""The cells of a block of CSV as columns of numbers: fast, and with care where the fast way fails."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from smxgb.errors import UserError
+from smxgb.rows.categories import CATEGORY, spelled, trimmed
+from smxgb.rows.readers.csv.blocks import Block, is_blank, line_end, lines_before, open_quote
+from smxgb.rows.readers.csv.dialect import MISSING, kind, numbered_records
+from smxgb.rows.readers.row_rules import Fault, Part, clean, whole_numbers
+from smxgb.wording import shown_column
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from smxgb.job import DataSettings
+    from smxgb.rows.batch import Layout, Role
+
+PLAIN_NULLS = sorted(MISSING)
+PADDED_NULLS = [
+    f"{before}{word}{after}" for word in PLAIN_NULLS for before in ("", " ") for after in ("", " ")
+]
+"""The spellings of a missing value that the fast way knows: what is padded more goes the careful way."""
+
+WIDE = 1000
+"""Columns from which on only the plain spellings are known: Arrow builds 30 KB of tables for each one."""
+
+SHOWN_VALUE = 40
+"""Characters of a cell that a message shows."""
+
+REPLACED = "\ufffd"
+"""What stands where bytes were no UTF-8."""
+
+NOT_A_NUMBER = "is not a number"
+NOT_UTF8 = "is not UTF-8"
+REPEATED = (
+    "the header stands there again, as where files that each have one are joined: leave out all but the "
+    "first; for a pipe, set the channel's RecordWrapperType to RecordIO, or write the files without headers."
+)
+ENCODE = (
+    "A missing value is an empty cell, NA, NaN, null, None or N/A. Encode other text as numbers, name its "
+    "column in categorical_columns, or leave it out with drop_columns."
+)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Turns the blocks of one file into clean rows: the role columns of `layout`, then its `features`.
+
+    The file's data begin at byte `start`; `headless` says that no header was found before them.
+    """
+
+    path: Path
+    source: str
+    delimiter: str
+    layout: Layout
+    features: tuple[int, ...]
+    settings: DataSettings
+    start: int
+    headless: bool
+
+    def part(self, block: Block) -> Part:
+        """Return the block's rows. Raises UserError with all mistakes in the block."""
+        if is_blank(block.data):
+            return Part(pa.RecordBatch.from_pylist([], self._schema), 0, Counter())
+        try:
+            data = self._parsed(block)
+        except pa.ArrowInvalid:
+            return self._with_care(block)
+        data = self._trimmed(data)
+        part, faults = clean(data, self._roles, self.settings)
+        return self._with_care(block) if faults else part
+
+    def _parsed(self, block: Block) -> pa.RecordBatch:
+        try:
+            return self._parsed_as(block, self._convert_options)
+        except pa.ArrowInvalid:
+            if "group" not in self._roles:
+                raise
+        # The groups may be whole numbers that are written as 1.0.
+        data = self._parsed_as(block, self._convert_options_of_float_groups)
+        group = self._roles.index("group")
+        return data.set_column(group, self._schema.field(group), whole_numbers(data.column(group)))
+
+    def _parsed_as(self, block: Block, options: csv.ConvertOptions) -> pa.RecordBatch:
+        table = csv.read_csv(
+            pa.BufferReader(block.data),
+            csv.ReadOptions(use_threads=False, block_size=len(block.data) + 1, column_names=self._names),
+            self._parse_options,
+            options,
+        )
+        return table.combine_chunks().to_batches()[0]
+
+    @cached_property
+    def _fields(self) -> list[tuple[int, pa.DataType]]:
+        """The positions to parse, in order, with their types."""
+        roles = self.layout.roles
+        types = [pa.int64() if role == "group" else pa.float32() for role, _ in roles]
+        fields = [(position, data_type) for (_, position), data_type in zip(roles, types, strict=True)]
+        categorical = set(self.layout.categorical)
+        return fields + [
+            (position, CATEGORY if position in categorical else pa.float32()) for position in self.features
+        ]
+
+    def _trimmed(self, data: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows with the words of categories as the careful way has them, whatever pads them."""
+        for index, (_, data_type) in enumerate(self._fields):
+            if data_type == CATEGORY:
+                data = data.set_column(index, str(index), trimmed(data.column(index), MISSING))
+        return data
+
+    @cached_property
+    def _roles(self) -> tuple[Role, ...]:
+        return tuple(role for role, _ in self.layout.roles)
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        # Fields are named by their order, which is the same in every file, wherever its columns stand.
+        return pa.schema([(str(index), data_type) for index, (_, data_type) in enumerate(self._fields)])
+
+    @cached_property
+    def _names(self) -> list[str]:
+        names = [f"not parsed {position}" for position in range(self.layout.width)]
+        for index, (position, _) in enumerate(self._fields):
+            names[position] = str(index)
+        return names
+
+    @cached_property
+    def _parse_options(self) -> csv.ParseOptions:
+        return csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
+
+    @cached_property
+    def _convert_options(self) -> csv.ConvertOptions:
+        return self._options(self._schema)
+
+    @cached_property
+    def _convert_options_of_float_groups(self) -> csv.ConvertOptions:
+        group = self._roles.index("group")
+        return self._options(self._schema.set(group, pa.field(str(group), pa.float64())))
+
+    def _options(self, schema: pa.Schema) -> csv.ConvertOptions:
+        return csv.ConvertOptions(
+            column_types=schema,
+            include_columns=self._schema.names,
+            null_values=PADDED_NULLS if len(self._fields) < WIDE else PLAIN_NULLS,
+            strings_can_be_null=True,
+        )
+
+    def _with_care(self, block: Block) -> Part:
+        """Parse a block record by record, and say where its mistakes are."""
+        records = list(numbered_records(block.data.decode(errors="replace"), self.delimiter))
+        whole = [(before, row) for before, row in records if len(row) == self.layout.width]
+        uneven = [(before, len(row)) for before, row in records if len(row) != self.layout.width]
+        arrays = []
+        faults = []
+        for column, (position, data_type) in enumerate(self._fields):
+            cells = [row[position].strip() for _, row in whole]
+            if data_type == CATEGORY:
+                values, bad = _words(cells)
+                arrays.append(values)
+                if bad:
+                    faults.append(Fault(column, np.array(bad), NOT_UTF8, "Write the file in UTF-8."))
+                continue
+            values, bad = _numbers(cells, data_type)
+            arrays.append(values)
+            # Text is no label and no weight either: the rules for rows say it in their words.
+            if bad and column >= len(self._roles):
+                faults.append(Fault(column, np.array(bad), NOT_A_NUMBER, ENCODE))
+        part, more = clean(
+            pa.RecordBatch.from_arrays(arrays, schema=self._schema), self._roles, self.settings
+        )
+        faults.extend(more)
+        if faults or uneven:
+            raise UserError(*self._texts(block, whole, uneven, faults))
+        return part
+
+    def _hint(self, block: Block, fault: Fault, cells: list[str]) -> str:
+        first = self.headless and block.offset == self.start and fault.rows[0] == 0
+        # Where more labels are no numbers, they are the mistake.
+        alone = fault.column >= len(self._roles) or len(fault.rows) == 1
+        if self.settings.header == "auto" and first and alone and kind(cells[0]) == "text":
+            return " If the file's first record is a header, set csv_header=true."
+        return ""
+
+    def _texts(
+        self,
+        block: Block,
+        records: list[tuple[int, list[str]]],
+        uneven: list[tuple[int, int]],
+        faults: list[Fault],
+    ) -> list[str]:
+        before = lines_before(self.path, block.offset) if block.line is None else block.line
+        first = before + 1
+        texts = [self._uneven(block, uneven, first)] if uneven else []
+        headers = [index for index, (_, row) in enumerate(records) if self._is_header(row)]
+        if headers:
+            texts.append(f"{self.source}, line {first + records[headers[0]][0]}: {REPEATED}")
+        faults = [replace(fault, rows=np.setdiff1d(fault.rows, headers)) for fault in faults]
+        faults = [fault for fault in faults if len(fault.rows)]
+        for fault in sorted(faults, key=lambda fault: (fault.rows[0], fault.column)):
+            position = self._fields[fault.column][0]
+            cells = [row[position] for _, row in records]
+            texts.append(
+                fault.text(
+                    self.source,
+                    shown_column(position, self.layout.columns),
+                    ("line", lambda row: first + records[row][0]),
+                    lambda row, cells=cells: _shortened(cells[row]),  # type: ignore[misc]
+                )
+                + self._hint(block, fault, cells)
+            )
+        return texts
+
+    def _is_header(self, row: list[str]) -> bool:
+        return tuple(cell.strip() for cell in row) == self.layout.columns
+
+    def _uneven(self, block: Block, records: list[tuple[int, int]], first: int) -> str:
+        quote = open_quote(block.data, self.delimiter)
+        if quote >= 0:
+            line = first + block.data.count(line_end(block.data), 0, quote)
+            return f"{self.source}, line {line}: a quoted field begins that is never closed. Mend the quotes."
+        before, width = records[0]
+        count = len(records) - 1
+        more = f" (and {count} more such records up to line {first + records[-1][0]})" if count else ""
+        return (
+            f"{self.source}, line {first + before}: the record has {width} value{'s' if width > 1 else ''}, "
+            f"the file's first one has {self.layout.width}{more}. Every record needs as many values as the "
+            "first."
+        )
+
+
+def _words(cells: list[str]) -> tuple[pa.Array, list[int]]:
+    """Return cells as categories, and the indices of those that held bytes of another encoding."""
+    words = pa.array([None if cell in MISSING else cell for cell in cells], pa.string())
+    bad = [index for index, cell in enumerate(cells) if REPLACED in cell]
+    return spelled(words).dictionary_encode().cast(CATEGORY), bad
+
+
+def _numbers(cells: list[str], data_type: pa.DataType) -> tuple[pa.Array, list[int]]:
+    """Return cells as numbers, and the indices of those that are none (null in the array)."""
+    values = [None if cell in MISSING else cell for cell in cells]
+    with suppress(pa.ArrowInvalid):
+        return _cast(values, data_type), []
+    bad = [index for index, value in enumerate(values) if not _castable(value, data_type)]
+    for index in bad:
+        values[index] = None
+    return _cast(values, data_type), bad
+
+
+def _castable(value: str | None, data_type: pa.DataType) -> bool:
+    try:
+        _cast([value], data_type)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _cast(values: list[str | None], data_type: pa.DataType) -> pa.Array:
+    texts = pa.array(values, pa.string())
+    with suppress(pa.ArrowInvalid):
+        return texts.cast(data_type)
+    return whole_numbers(texts.cast(pa.float64())) if data_type == pa.int64() else texts.cast(data_type)
+
+
+def _shortened(cell: str) -> str:
+    return repr(cell if len(cell) <= SHOWN_VALUE else cell[:SHOWN_VALUE] + "...")

@@ -1,0 +1,1 @@
+"""libsvm: lines of a label and index:value pairs."""

@@ -1,0 +1,1 @@
+"""Parquet: tables by column."""

@@ -1,0 +1,290 @@
+"""Parquet channels: the row groups of their files as batches."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from smxgb.errors import Mistakes, UserError
+from smxgb.job import PARQUET_MAGIC, is_compressed
+from smxgb.log import log
+from smxgb.rows.batch import CELL_BYTES, rows_of_batch
+from smxgb.rows.categories import CATEGORY
+from smxgb.rows.columns import aligned, assigned, check_partitions, chosen, schema_of
+from smxgb.rows.readers.parquet.types import check_index, check_types, converted, dictionaries, saved_index
+from smxgb.rows.readers.row_rules import (
+    FLOAT_GROUPS,
+    Fault,
+    Part,
+    clean,
+    merged,
+    shown_columns,
+    shown_file,
+    with_infinities_told,
+)
+from smxgb.wording import shown_column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from smxgb.job import Channel, DataFile, DataSettings
+    from smxgb.rows.batch import Batch, Layout, Role, Schema
+
+ENCRYPTED_MAGIC = b"PARE"
+SIGNATURE_BYTES = 28
+"""A nonce and a tag behind a footer that is signed."""
+
+BUFFER_BYTES = 1 << 16
+"""Bytes read at a time from each column; else a whole row group is held before its first row comes."""
+
+
+@dataclass(frozen=True)
+class _Table:
+    """One file: its columns, without an index that pandas saved, and its rows.
+
+    `rows` are those to read; the `largest` row group of the file has so many rows.
+    """
+
+    file: DataFile
+    source: str
+    names: tuple[str, ...]
+    types: tuple[pa.DataType, ...]
+    rows: range
+    largest: int
+    index: frozenset[str]
+
+
+class ParquetReader:
+    """Reads the Parquet files of one channel; see `smxgb.rows.readers.Reader`."""
+
+    def __init__(
+        self, channel: Channel, settings: DataSettings, *, threads: int, like: Schema | None
+    ) -> None:
+        self._channel = channel
+        self._settings = settings
+        self._threads = threads
+        self._like = like
+        self._told = False
+
+    @property
+    def cheap_to_repeat(self) -> bool:
+        """Decoding costs next to nothing, but a streamed file comes over the network each time."""
+        return self._channel.mode == "File"
+
+    @property
+    def buffer_bytes(self) -> int:
+        """The largest row group, as 32-bit floats: Arrow holds much of it while batches are cut from it."""
+        return max((CELL_BYTES * len(table.names) * table.largest for table in self._tables), default=0)
+
+    def schema(self) -> Schema:
+        """Return the features; the columns of all files are checked."""
+        layouts = self._layouts
+        like = self._like
+        return like if like and like.layout else schema_of(layouts[0])
+
+    def expected_rows(self) -> int:
+        """Return how many rows the files have."""
+        return sum(len(table.rows) for table in self._tables)
+
+    def batches(self, schema: Schema) -> Iterator[Batch]:
+        """Yield all rows with the columns of `schema`."""
+        layout = self._layouts[0]
+        parts = self._parts(schema)
+        if schema.names and not self._told:
+            self._told = True
+            parts = with_infinities_told(parts, self._channel, shown_columns(layout))
+        return merged(parts, tuple(role for role, _ in layout.roles), schema.names)
+
+    @cached_property
+    def _tables(self) -> list[_Table]:
+        """Those that have rows, or all if none has: a part without rows may be written with other columns."""
+        with ThreadPoolExecutor(self._threads, thread_name_prefix="parquet") as pool:
+            every = list(pool.map(self._table, self._channel.files))
+        tables = [table for table in every if table.largest] or every
+        index = sorted(set[str]().union(*(table.index for table in tables)))
+        if index:
+            log(f"Channel {self._channel.name}: left out the index that pandas saved: {', '.join(index)}.")
+        return tables
+
+    def _table(self, file: DataFile) -> _Table:
+        source = shown_file(self._channel, file)
+        with _readable(file, source), pq.ParquetFile(file.path) as parquet:
+            schema, rows = parquet.schema_arrow, _rows(file, parquet.metadata)
+            largest = max(_group_sizes(parquet.metadata), default=0)
+        index = saved_index(schema)
+        fields = [field for field in schema if field.name not in index]
+        names = tuple(field.name for field in fields)
+        return _Table(file, source, names, tuple(field.type for field in fields), rows, largest, index)
+
+    @cached_property
+    def _layouts(self) -> list[Layout]:
+        """The layout of each file. Raises UserError with all files and columns that don't fit."""
+        first, *others = self._tables
+        layouts = [self._first_layout(first)]
+        mistakes = Mistakes()
+        for table in others:
+            with mistakes.collect():
+                layouts.append(aligned(layouts[0], table.names, len(table.names), table.source, first.source))
+        mistakes.raise_any()
+        check_types(
+            (
+                (table.source, table.names, table.types, layout)
+                for table, layout in zip(self._tables, layouts, strict=True)
+            ),
+            dictionaries=self._settings.dictionaries,
+        )
+        return layouts
+
+    def _first_layout(self, table: _Table) -> Layout:
+        check_partitions(self._channel.name, table.names, self._settings)
+        width = len(table.names)
+        if self._like is None or self._like.layout is None:
+            check_index(self._settings, table.index, table.source)
+            drop = tuple(ref for ref in self._settings.drop if ref not in table.index)
+            settings = replace(self._settings, csv_weights=False, drop=drop)
+            layout = assigned(table.names, width, settings, table.source)
+            if self._settings.dictionaries:
+                layout = dictionaries(layout, table.types)
+            return layout
+        return aligned(self._like.layout, table.names, width, table.source, "train")
+
+    def _parts(self, schema: Schema) -> Iterator[Part]:
+        for table, layout in zip(self._tables, self._layouts, strict=True):
+            features = chosen(layout, self.schema(), schema)
+            with _readable(table.file, table.source):
+                yield from self._file_parts(table, layout, features)
+
+    def _file_parts(self, table: _Table, layout: Layout, features: Sequence[int]) -> Iterator[Part]:
+        roles = tuple(role for role, _ in layout.roles)
+        positions = [*(position for _, position in layout.roles), *features]
+        names = [table.names[position] for position in positions]
+        types = [pa.int64() if role == "group" else pa.float32() for role in roles]
+        types += [CATEGORY if index in layout.categorical else pa.float32() for index in features]
+        fields = pa.schema([(str(index), data_type) for index, data_type in enumerate(types)])
+        before = table.rows.start
+        for raw in self._raw_batches(table, sorted(positions)):
+            columns = [
+                converted(raw.column(name), data_type, table.source, shown_column(position, table.names))
+                for name, data_type, position in zip(names, types, positions, strict=True)
+            ]
+            data = pa.RecordBatch.from_arrays(columns, schema=fields)
+            part, faults = clean(data, roles, self._settings)
+            if faults:
+                raise UserError(
+                    *(_text(fault, table, positions, raw, roles=roles, before=before) for fault in faults)
+                )
+            yield part
+            before += raw.num_rows
+
+    def _raw_batches(self, table: _Table, positions: list[int]) -> Iterator[pa.RecordBatch]:
+        """Yield some columns of a table's rows as the file has them; `positions` are ascending."""
+        names = [table.names[position] for position in positions]
+        rows = rows_of_batch(len(names))
+        with pq.ParquetFile(table.file.path, buffer_size=BUFFER_BYTES, pre_buffer=False) as parquet:
+            sizes = _group_sizes(parquet.metadata)
+            for group, (size, end) in enumerate(zip(sizes, accumulate(sizes), strict=True)):
+                wanted = range(max(table.rows.start - end + size, 0), min(table.rows.stop - end + size, size))
+                if not wanted:
+                    continue
+                if self._channel.mode == "File":
+                    batches = parquet.iter_batches(rows, [group], names, use_threads=self._threads > 1)
+                else:
+                    # Column after column is the order of the bytes: a streamed file is slow at jumping.
+                    columns = [parquet.read_row_group(group, [name]).column(name) for name in names]
+                    batches = iter(pa.table(columns, names).to_batches(rows))
+                yield from _sliced(batches, wanted)
+
+
+def _rows(file: DataFile, metadata: pq.FileMetaData) -> range:
+    """Return the rows to read of a file; a part of a file stands for the same part of its rows."""
+    if not file.is_part:
+        return range(metadata.num_rows)
+    size = file.path.stat().st_size
+    return range(file.begin * metadata.num_rows // size, file.end * metadata.num_rows // size)
+
+
+def _group_sizes(metadata: pq.FileMetaData) -> list[int]:
+    """Return the number of rows of each row group."""
+    return [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
+
+
+def _sliced(batches: Iterator[pa.RecordBatch], wanted: range) -> Iterator[pa.RecordBatch]:
+    """Yield the `wanted` ones of the rows of `batches`."""
+    before = 0
+    for batch in batches:
+        first, last = max(wanted.start - before, 0), min(wanted.stop - before, batch.num_rows)
+        if first < last:
+            yield batch.slice(first, last - first)
+        before += batch.num_rows
+        if before >= wanted.stop:
+            return
+
+
+def _text(
+    fault: Fault,
+    table: _Table,
+    positions: list[int],
+    raw: pa.RecordBatch,
+    *,
+    roles: tuple[Role, ...],
+    before: int,
+) -> str:
+    position = positions[fault.column]
+    values = raw.column(table.names[position])
+    if pa.types.is_floating(values.type):
+        fault = fault.of_groups(roles, FLOAT_GROUPS)
+    return fault.text(
+        table.source,
+        shown_column(position, table.names),
+        ("row", lambda row: before + row),
+        lambda row: str(values[row].as_py()),
+    )
+
+
+@contextmanager
+def _readable(file: DataFile, source: str) -> Iterator[None]:
+    """Turn Arrow's ways to say that a file is damaged into one sentence."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        if _is_encrypted(file):
+            raise UserError(
+                f"{source} is encrypted by Parquet itself, and the job has no key: write it without "
+                "encryption properties. What S3 encrypts (SSE-KMS) is read as it is."
+            ) from error
+        with file.path.open("rb") as opened:
+            head = opened.read(len(PARQUET_MAGIC))
+            if is_compressed(head):
+                raise UserError(
+                    f"{source} is compressed as a whole, which a Parquet file must not be: decompress it, "
+                    "and let what writes it compress its columns."
+                ) from error
+            if head != PARQUET_MAGIC:
+                raise UserError(f"{source} is not a Parquet file: it does not begin with PAR1.") from error
+        raise UserError(
+            f"{source} can't be read as Parquet: it is damaged or cut off. Write or upload it again."
+        ) from error
+
+
+def _is_encrypted(file: DataFile) -> bool:
+    """Tell whether Parquet itself encrypted a file (Encryption.md of Apache Parquet).
+
+    Either its footer is encrypted, which the first bytes tell, or columns are, and the footer is signed.
+    """
+    with file.path.open("rb") as opened, suppress(pa.ArrowException, OSError):
+        if opened.read(len(ENCRYPTED_MAGIC)) == ENCRYPTED_MAGIC:
+            return True
+        opened.seek(-8, os.SEEK_END)
+        length = int.from_bytes(opened.read(4), "little")
+        return bool(length == pq.read_metadata(file.path).serialized_size + SIGNATURE_BYTES)
+    return False

@@ -1,0 +1,156 @@
+"""The types of Parquet columns: which are numbers, and how they become 32-bit floats."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from smxgb.errors import Mistakes, UserError
+from smxgb.rows.categories import CATEGORY, as_categories
+from smxgb.rows.columns import SETTINGS
+from smxgb.rows.readers.row_rules import whole_numbers
+from smxgb.wording import shown_column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from smxgb.job import DataSettings
+    from smxgb.rows.batch import Layout
+
+NUMERIC = (
+    pa.types.is_floating,
+    pa.types.is_integer,
+    pa.types.is_boolean,
+    pa.types.is_decimal,
+    # A column in which every value is missing.
+    pa.types.is_null,
+)
+
+CATEGORICAL = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_integer,
+    pa.types.is_boolean,
+    pa.types.is_floating,  # whole numbers, some of them missing, as pandas writes them
+    pa.types.is_null,
+)
+
+INVENTED_INDEX = re.compile(r"__index_level_\d+__")
+
+type Columns = tuple[str, tuple[str, ...], tuple[pa.DataType, ...], Layout]
+"""A file as messages show it, the names and types of its columns, and its layout."""
+
+
+def check_types(files: Iterable[Columns], *, dictionaries: bool) -> None:
+    """Raise UserError with all columns of all files that can't be read as numbers.
+
+    `dictionaries` says that those of `train`'s first file are categories already.
+    """
+    sources: dict[str, list[str]] = {}
+    for source, names, types, layout in files:
+        for text in _complaints(names, types, layout, dictionaries=dictionaries):
+            sources.setdefault(text, []).append(source)
+    if sources:
+        raise UserError(*(f"{_some(found)}: {text}" for text, found in sources.items()))
+
+
+def dictionaries(layout: Layout, types: tuple[pa.DataType, ...]) -> Layout:
+    """Return the layout with all features that are dictionary columns as categories."""
+    found = (index for index in layout.features if pa.types.is_dictionary(types[index]))
+    return replace(layout, categorical=tuple(sorted({*layout.categorical, *found})))
+
+
+def converted(column: pa.Array, data_type: pa.DataType, source: str, shown_column: str) -> pa.Array:
+    """Return a column as another numeric type, or as categories, nulls kept.
+
+    Integers beyond 24 bits are rounded, as XGBoost itself would. A double that is too large becomes infinite,
+    which the rules for rows then see. Raises UserError for a category that is a broken number.
+    """
+    if data_type == CATEGORY:
+        try:
+            return as_categories(column)
+        except pa.ArrowInvalid:
+            raise UserError(
+                f"{source}, {shown_column}: it holds numbers that are not whole, so they are no categories. "
+                "Write them as whole numbers or words, or take the column out of categorical_columns."
+            ) from None
+    if pa.types.is_integer(data_type) and pa.types.is_floating(column.type):
+        return whole_numbers(column)
+    if pa.types.is_decimal(column.type):
+        # Arrow's own way from decimals to 32 bits is off in the last place of many values, as of 0.05.
+        column = column.cast(pa.float64(), safe=False)
+    return column if column.type == data_type else column.cast(data_type, safe=False)
+
+
+def saved_index(schema: pa.Schema) -> frozenset[str]:
+    """Return the names of an index of pandas, by the metadata that pandas writes into Parquet.
+
+    A range of numbers is described there, and is no column. Other programs lose the metadata when they copy a
+    table; then the names that pandas invents tell.
+    """
+    invented = frozenset(name for name in schema.names if INVENTED_INDEX.fullmatch(name))
+    try:
+        levels = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
+        ranges = {level["name"] for level in levels if not isinstance(level, str)} - {None, *schema.names}
+        return invented.union(ranges, (level for level in levels if isinstance(level, str)))
+    except (ValueError, KeyError, TypeError):
+        return invented
+
+
+def check_index(settings: DataSettings, index: frozenset[str], source: str) -> None:
+    """Raise UserError if settings give a role to what pandas saved as an index, which is left out."""
+    mistakes = Mistakes()
+    for role, setting in SETTINGS.items():
+        name = getattr(settings, role)
+        if name in index:
+            mistakes.add(
+                f"{setting}={name}: {source} has {name!r} as the index of a table of pandas, which is left "
+                "out: make it a column, with reset_index() before to_parquet()."
+            )
+    mistakes.raise_any()
+
+
+def _complaints(
+    names: tuple[str, ...], types: tuple[pa.DataType, ...], layout: Layout, *, dictionaries: bool
+) -> list[str]:
+    texts = []
+    used = sorted({*layout.features, *(position for _, position in layout.roles)})
+    bad = [position for position in used if not _is_read(types[position], position in layout.categorical)]
+    if bad:
+        listed = ", ".join(f"{names[position]!r} ({types[position]})" for position in bad)
+        or_set = "" if dictionaries else " (or set enable_categorical=true for all dictionaries)"
+        dropped = ",".join(names[position] for position in bad)
+        texts.append(
+            f"columns that hold no numbers: {listed}. Integers, floats, decimals and booleans are read. "
+            f"Encode the others as numbers, name those of words in categorical_columns{or_set}, or leave "
+            f"them out with drop_columns={dropped}."
+        )
+    group = dict(layout.roles).get("group")
+    if group is not None and group not in bad and not _numbers_groups(types[group]):
+        texts.append(
+            f"the group, {shown_column(group, names)}, is of type {types[group]}: number the groups with "
+            "integers."
+        )
+    return texts
+
+
+def _numbers_groups(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(data_type) or pa.types.is_floating(data_type))
+
+
+def _is_read(data_type: pa.DataType, categorical: bool) -> bool:  # noqa: FBT001 - both are what is asked
+    if not categorical:
+        return any(is_type(data_type) for is_type in NUMERIC)
+    if pa.types.is_dictionary(data_type):
+        data_type = data_type.value_type
+    return any(is_type(data_type) for is_type in CATEGORICAL)
+
+
+def _some(sources: list[str]) -> str:
+    count = len(sources) - 1
+    return sources[0] + (f" and {count} more file{'s' if count > 1 else ''}" if count else "")

@@ -1,0 +1,256 @@
+"""RecordIO-protobuf channels: records by the thousand as batches, dense or sparse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from smxgb.errors import UserError
+from smxgb.rows.batch import SPARSE, Role, Schema, Sparse
+from smxgb.rows.prefetch import begun, in_order
+from smxgb.rows.readers.column_picks import Taken, from_dense, from_sparse, numbered, taken
+from smxgb.rows.readers.csr import ascending, first_infinite
+from smxgb.rows.readers.framing import HEADER, LENGTH_BITS, MAGIC, cut_off, parse_header
+from smxgb.rows.readers.recordio.records import Rows, read_records
+from smxgb.rows.readers.row_rules import FLOAT_GROUPS, as_floats, clean, merged, with_infinities_told
+from smxgb.rows.readers.streams import open_streams
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from smxgb.job import Channel, DataSettings
+    from smxgb.rows.batch import Batch
+    from smxgb.rows.readers.row_rules import Fault, Part
+    from smxgb.rows.readers.streams import Stream
+
+BLOCK_BYTES = 1 << 20
+LARGEST_KEY = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some records of a file; the first of them has the number `first` in it, counted from 1."""
+
+    source: str
+    records: list[bytes]
+    first: int
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What all records of a channel have in common: their width if they are dense, and whether they weigh."""
+
+    width: int | None
+    weighted: bool
+    taking: Taken
+
+    @property
+    def own_roles(self) -> tuple[Role, ...]:
+        return ("label", "weight") if self.weighted else ("label",)
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        return (*self.own_roles, *(role for role, _ in self.taking.roles))
+
+
+class RecordioReader:
+    """Reads the RecordIO-protobuf files of one channel; see `smxgb.rows.readers.Reader`."""
+
+    cheap_to_repeat = False
+    buffer_bytes = 0
+
+    def __init__(
+        self, channel: Channel, settings: DataSettings, *, threads: int, like: Schema | None
+    ) -> None:
+        self._channel = channel
+        self._settings = settings
+        self._threads = threads
+        self._like = like
+        self._begun: Iterator[tuple[Block]] | None = None
+        self._inflation = 0.0
+        self._width = 0
+
+    def schema(self) -> Schema:
+        """Return the schema of dense records; that of sparse ones is known when all rows were seen."""
+        self._begin()
+        return Schema.unnamed(self._form.width) if self._form.width is not None else Schema((), invented=True)
+
+    def expected_rows(self) -> int:
+        """Return about how many rows there are, from the length of the first records."""
+        self._begin()
+        return round(self._channel.size * self._inflation / self._record_bytes)
+
+    def batches(self, schema: Schema) -> Iterator[Batch]:
+        """Yield all rows with the columns of `schema`, or as sparse ones."""
+        blocks = self._begin()
+        self._begun = None
+        form = self._form
+        names = None if form.width is None else schema.names
+        columns = [*form.roles, *(["the values"] if names is None else names)]
+        parts = with_infinities_told(
+            in_order(partial(self._part, form), blocks, self._threads), self._channel, columns
+        )
+        for batch in merged(parts, form.roles, names):
+            yield replace(batch, width=self._width) if isinstance(batch, Sparse) else batch
+
+    def _begin(self) -> Iterator[tuple[Block]]:
+        """Return the blocks of all files, of which the first has been looked at."""
+        if self._begun is None:
+            blocks = self._blocks()
+            first = next(blocks, None)
+            if first is None:
+                raise UserError(f"channel {self._channel.name}: none of its files holds a record.")
+            (block,) = first
+            rows = read_records(block.records[:1], block.source, block.first)
+            dense = len(rows.values) > 0 and not len(rows.keys)
+            weighted = rows.weight is not None
+            roles: tuple[Role, ...] = ("label", "weight") if weighted else ("label",)
+            taking = taken(self._settings, roles, self._channel.name, block.source)
+            self._form = _Form(len(rows.values) if dense else None, weighted, taking)
+            self._record_bytes = sum(map(len, block.records)) / len(block.records) + HEADER.size
+            self._begun = begun(first, blocks)
+        return self._begun
+
+    def _blocks(self) -> Iterator[tuple[Block]]:
+        for stream in open_streams(self._channel):
+            for block in read_blocks(stream):
+                self._inflation = self._inflation or stream.inflation
+                yield (block,)
+
+    def _part(self, form: _Form, block: Block) -> Part:
+        rows = read_records(block.records, block.source, block.first)
+        self._width = max(self._width, rows.width)
+        _check(rows, form, block)
+        given = _given(rows, form, block)
+        part, faults = clean(numbered(given), form.roles, self._settings)
+        if faults:
+            raise UserError(*(_text(fault, given, form, block) for fault in faults))
+        return part
+
+
+def read_blocks(stream: Stream, size: int = BLOCK_BYTES) -> Iterator[Block]:
+    """Yield the records of a stream in blocks of about `size` bytes.
+
+    Raises UserError, naming the record, for a wrong magic number, parts that are out of order, and a file
+    that ends inside a record.
+    """
+    held = b""
+    first = 1
+    while chunk := stream.read(size):
+        held = held + chunk if held else chunk
+        records, used = _split(held, stream.source, first)
+        if records:
+            yield Block(stream.source, records, first)
+        first += len(records)
+        held = held[used:]
+    if held:
+        cut_off(stream.source, first)
+
+
+def _split(data: bytes, source: str, first: int) -> tuple[list[bytes], int]:
+    """Return the whole records at the beginning of `data`, and how many bytes they take."""
+    records: list[bytes] = []
+    parts: list[bytes] = []
+    offset = used = 0
+    mask = (1 << LENGTH_BITS) - 1
+    while offset + HEADER.size <= len(data):
+        magic, word = HEADER.unpack_from(data, offset)
+        if magic != MAGIC or word > mask:  # not a whole record: look with care
+            kind = parse_header(data, offset, source, first + len(records), inside=bool(parts))
+            is_last = kind.is_last
+        else:
+            if parts:
+                parse_header(data, offset, source, first + len(records), inside=True)
+            is_last = True
+        start = offset + HEADER.size
+        end = start + (word & mask)
+        offset = end + (-end + start) % 4
+        if offset > len(data):
+            break
+        if is_last and not parts:
+            records.append(data[start:end])
+        else:
+            parts.append(data[start:end])
+            if is_last:
+                records.append(b"".join(parts))
+                parts = []
+        if is_last:
+            used = offset
+    return records, used
+
+
+def _check(rows: Rows, form: _Form, block: Block) -> None:
+    """Raise UserError, naming the record, for rows that are not of the channel's form."""
+    _refuse(rows.label_counts != 1, block, "it has no label, or more than one.")
+    if form.weighted != (rows.weight is not None):
+        has, first = ("no", "one") if form.weighted else ("a", "none")
+        raise UserError(
+            f"{block.source}, record {block.first}: it has {has} weight, the channel's first record has "
+            f"{first}: give each record one, or none."
+        )
+    if form.width is None:
+        complaint = "it has not as many keys as values; the channel's first record is sparse, so all must be."
+        _refuse(rows.counts != rows.key_counts, block, complaint)
+    else:
+        complaint = "it is sparse; the channel's first record is dense, so all must be."
+        _refuse(rows.key_counts > 0, block, complaint)
+        complaint = f"it has not {form.width} values, as the channel's first record."
+        _refuse(rows.counts != form.width, block, complaint)
+
+
+def _given(rows: Rows, form: _Form, block: Block) -> pa.RecordBatch:
+    """Return rows of a channel's form, roles first; a group is of the type that the records have."""
+    if "group" not in form.roles:
+        rows = replace(rows, values=as_floats(rows.values))
+    roles = [pa.array(rows.label)] + ([pa.array(rows.weight)] if form.weighted else [])
+    if form.width is None:
+        features, names = _sparse(rows, block), SPARSE.names
+    else:
+        columns = np.ascontiguousarray(rows.values.reshape(-1, form.width).T)
+        features = [pa.array(column) for column in columns]
+        names = [f"f{index}" for index in range(form.width)]
+    data = pa.RecordBatch.from_arrays([*roles, *features], [*form.own_roles, *names])
+    if form.taking and form.width is None:
+        data = from_sparse(data, form.taking)
+    elif form.taking and form.width is not None:
+        data = from_dense(data, form.taking, form.width, block.source)
+    return data
+
+
+def _text(fault: Fault, given: pa.RecordBatch, form: _Form, block: Block) -> str:
+    column = given.schema.names[fault.column]
+    value = str(given.column(fault.column)[int(fault.rows[0])].as_py())
+    if form.width is None and fault.column >= len(form.roles):
+        key, value = first_infinite(given, fault)
+        column = f"key {key}"
+    place = ("record", lambda row: block.first + row)
+    return fault.of_groups(form.roles, FLOAT_GROUPS).text(block.source, column, place, lambda _: value)
+
+
+def _sparse(rows: Rows, block: Block) -> list[pa.Array]:
+    """Return the features as two arrays of lists. Raises UserError for keys that can't be."""
+    offsets = np.concatenate([[0], np.cumsum(rows.counts)])
+    limit = min(rows.width or LARGEST_KEY + 1, LARGEST_KEY + 1)
+    beyond = rows.keys >= limit
+    if beyond.any():
+        row = int(np.searchsorted(offsets, np.argmax(beyond), side="right")) - 1
+        which = "that its shape allows" if rows.width else "there can be"
+        complaint = f"it has a key above {limit - 1}, the largest {which}."
+        _refuse(np.arange(len(rows.counts)) == row, block, complaint)
+    indices, values, twice = ascending(rows.keys.astype(np.int32), rows.values, offsets)
+    if twice is not None:
+        _refuse(np.arange(len(rows.counts)) == twice, block, "it has a key twice.")
+    places = pa.array(offsets.astype(np.int32))
+    return [pa.ListArray.from_arrays(places, pa.array(each)) for each in (indices, values)]
+
+
+def _refuse(bad: npt.NDArray[np.bool_], block: Block, text: str) -> None:
+    """Raise UserError for the first record that is `bad`, if any is."""
+    if bad.any():
+        raise UserError(f"{block.source}, record {block.first + int(np.argmax(bad))}: {text}")

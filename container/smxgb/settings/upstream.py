@@ -1,0 +1,163 @@
+"""XGBoost's side of the settings: what it is given, and what it says when asked about a name or a value."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from smxgb.settings.declaration import Hyperparameters, name_of, trait_of
+from smxgb.settings.decoding import decode, listed, mapping, unquoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+INTERNAL = frozenset(
+    {
+        "fail_on_invalid_gpu_id",
+        "max_row_perbatch",
+        "metrics",
+        "name",
+        "num_feature",
+        "num_target",
+        "num_trees",
+        "rng_state",
+        "specified_updater",
+        "updater_seq",
+        "version",
+    }
+)
+"""Names that XGBoost's configuration holds and its parameters take, but that are its own affair."""
+
+_OBJECTIVES: tuple[Mapping[str, object], ...] = (
+    {"objective": "reg:pseudohubererror"},
+    {"objective": "reg:tweedie"},
+    {"objective": "reg:quantileerror", "quantile_alpha": 0.5},
+    {"objective": "reg:expectileerror", "expectile_alpha": 0.5},
+    {"objective": "rank:ndcg"},
+    {"objective": "survival:aft"},
+)
+"""The objectives that have parameters of their own."""
+
+_RESOLVED_LATER = frozenset({"monotone_constraints", "interaction_constraints", "device", "nthread"})
+_PREFIX = re.compile(r"^\[[0-9:]+\] \S+?:[0-9]+: (?:Check failed: .*?(?:\(.*?\) )?: )?")
+
+
+def declared_params(settings: Hyperparameters) -> dict[str, object]:
+    """Return the declared parameters of XGBoost that a job sets, by XGBoost's names and in its forms."""
+    values = {field: getattr(settings, field) for field in Hyperparameters.model_fields}
+    return {
+        name_of(field): _upstream_form(field, value)
+        for field, value in values.items()
+        if value is not None and trait_of(field).use == "xgboost" and field not in _RESOLVED_LATER
+    }
+
+
+def _upstream_form(field: str, value: object) -> object:
+    if isinstance(value, bool):
+        return int(value)
+    if field == "updater" and isinstance(value, tuple):
+        return ",".join(value)
+    if isinstance(value, tuple):
+        return json.dumps(value)
+    return value
+
+
+def passed_value(value: object) -> object:
+    """Return the value of an undeclared parameter as XGBoost reads it: `10.0` as 10, lists as JSON."""
+    if isinstance(value, str):
+        text = unquoted(value)
+        if text[:1] in {"[", "(", "{"}:
+            items = mapping(text) or listed(text)
+            return json.dumps(items) if items is not None else text
+        return decode(text, int)
+    return (
+        int(value)
+        if isinstance(value, bool)
+        else json.dumps(value)
+        if isinstance(value, list | dict)
+        else value
+    )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What XGBoost said to a set of parameters: its complaint, shortened, and which names it did not use."""
+
+    complaint: str | None
+    unused: frozenset[str]
+
+
+def ask(params: Mapping[str, object]) -> Answer:
+    """Configure a booster of two rows with `params`, and return what XGBoost says."""
+    complaint, warned, _ = _configure(params)
+    return Answer(
+        complaint, frozenset(name for name in params if any(f'"{name}"' in text for text in warned))
+    )
+
+
+def known_names() -> frozenset[str]:
+    """Return the parameters that XGBoost's own configurations hold, without the internal ones."""
+    names: set[str] = set()
+    for booster in ("gbtree", "dart", "gblinear"):
+        names |= _configured_names({"booster": booster})
+    for params in _OBJECTIVES:
+        names |= _configured_names(params)
+    return frozenset(names - INTERNAL)
+
+
+def defaults() -> dict[str, str]:
+    """Return the values, as XGBoost writes them, that parameters have where nobody sets them.
+
+    A parameter that differs between boosters has the value of trees.
+    """
+    import xgboost as xgb  # noqa: PLC0415 - as in _configure
+
+    found = {"verbosity": str(xgb.get_config()["verbosity"])}
+    for params in ({}, {"booster": "dart"}, *_OBJECTIVES):
+        _, _, configuration = _configure(params)
+        found = dict(_values(configuration["learner"])) | found
+    return found
+
+
+def takes(name: str) -> bool:
+    """Return whether XGBoost takes a parameter that its configuration does not show, with some booster."""
+    linear = {"booster": "gblinear", "updater": "coord_descent"}
+    return name not in INTERNAL and any(
+        name not in ask({**others, name: 1}).unused for others in ({"booster": "gbtree"}, linear)
+    )
+
+
+def _configured_names(params: Mapping[str, object]) -> set[str]:
+    _, _, configuration = _configure(params)
+    return {name for name, _ in _values(configuration["learner"])}
+
+
+def _values(configuration: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    for name, value in configuration.items():
+        if isinstance(value, dict):
+            yield from _values(value)
+        else:
+            yield name, str(value)
+
+
+def _configure(params: Mapping[str, object]) -> tuple[str | None, list[str], dict[str, dict[str, object]]]:
+    # Imported here because only a job with an undeclared parameter needs it at this point.
+    import numpy as np  # noqa: PLC0415
+    import xgboost as xgb  # noqa: PLC0415
+
+    with warnings.catch_warnings(record=True) as warned, xgb.config_context(verbosity=1):
+        warnings.simplefilter("always")
+        try:
+            matrix = xgb.DMatrix(np.eye(2, dtype=np.float32), label=[0, 1], nthread=1)
+            configuration = json.loads(xgb.Booster({**params, "nthread": 1}, cache=[matrix]).save_config())
+        except (xgb.core.XGBoostError, ValueError, TypeError) as error:
+            return _first_sentence(str(error)), [], {"learner": {}}
+    return None, [str(warning.message) for warning in warned], configuration
+
+
+def _first_sentence(text: str) -> str:
+    line = _PREFIX.sub("", text.strip().split("\n", 1)[0])
+    return re.split(r"(?<=[a-z)])\. ", line, maxsplit=1)[0].rstrip(". ")

@@ -1,0 +1,151 @@
+"""The parent process: starts the work as a child, watches it, and turns its end into what SageMaker reads.
+
+It imports nothing but Python, so that it stands while the work imports, and survives whatever happens to it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from smxgb.environment import ROOT, Paths, child_environ, read_hosts, read_json
+from smxgb.errors import UserError
+from smxgb.log import log_error
+from smxgb.machine import oom_kills
+from smxgb.program import PROGRAM
+from smxgb.supervision.child import STOPS, Child
+from smxgb.supervision.control import Alone, join_hosts
+from smxgb.supervision.endings import WORK, out_of_memory, unreported, unstartable
+from smxgb.supervision.publishing import finished, open_to_all, remove_unfinished, unfinished
+from smxgb.supervision.watch import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+    from types import FrameType
+
+    from smxgb.errors import JobError
+    from smxgb.program import Program
+    from smxgb.supervision.control import Control
+    from smxgb.supervision.messages import OnRound
+
+COMMAND = (*PROGRAM, "work")
+
+
+def supervise(
+    environ: Mapping[str, str],
+    command: Sequence[str] = COMMAND,
+    root: Path = ROOT,
+    on_round: OnRound | None = None,
+) -> int:
+    """Do the whole job in a child process; return its exit code. A failed job leaves the failure file.
+
+    To be called in the main thread of a process of its own: it takes over SIGTERM, SIGINT and SIGCHLD, and
+    collects every child that ends, for as process 1 of a container it inherits orphans.
+    """
+    paths = Paths.from_environ(environ)
+    with suppress(OSError):
+        paths.failure.unlink()  # an earlier job's
+    earlier = finished(paths.model)
+    with _signals() as wakeup:
+        control = _control(environ, paths)
+        error = _run(command, environ, root, wakeup=wakeup, control=control, on_round=on_round)
+        if error:
+            remove_unfinished(paths.model, paths.output_data)
+            _report(error, paths.failure)
+            # In folders that are used again, as on one's own machine. It stays: no failure costs a model.
+            for path in earlier:
+                log_error(f"{path} is the model of an earlier job: this one has left none.")
+        open_to_all(paths.output, paths.model)
+        control.close()
+    return error.exit_code if error else 0
+
+
+def _control(environ: Mapping[str, str], paths: Paths) -> Control:
+    """Return this host's end of the control channel. What can't be read is for the work to complain of."""
+    try:
+        hosts = read_hosts(paths)
+        hyperparameters = read_json(paths.config / "hyperparameters.json")
+    except (UserError, OSError):
+        return Alone()
+    job = environ.get("TRAINING_JOB_ARN") or environ.get("TRAINING_JOB_NAME")
+    return join_hosts(hosts, job, hyperparameters)
+
+
+def _run(
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    root: Path,
+    *,
+    wakeup: int,
+    control: Control,
+    on_round: OnRound | None,
+) -> JobError | None:
+    """Run the work to its end, and the job to its verdict; return the failure, if it is one."""
+    kills = oom_kills(root)
+
+    def start(program: Program) -> Child:
+        return Child.start(
+            program.name,
+            program.command,
+            {**child_environ(environ), **program.environ},
+            silence=program.silence,
+            on_round=on_round,
+        )
+
+    def explain(child: Child, status: int) -> JobError:
+        if status == -signal.SIGKILL and oom_kills(root) > kills:
+            return out_of_memory(child, environ, root)
+        return unreported(child, status)
+
+    try:
+        work = Child.start(WORK, command, child_environ(environ), silence=control.silence, on_round=on_round)
+    except OSError as error:
+        return unstartable(WORK, command, error)
+    return Watch(work, control, wakeup, explain, start).verdict()
+
+
+@contextmanager
+def _signals() -> Iterator[int]:
+    """Catch the signals that matter; yield a file descriptor that their numbers can be read from.
+
+    Afterwards nothing stops this process, which has only to end: with what it has said the job's end is.
+    """
+    reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    for number in (*STOPS, signal.SIGCHLD):
+        signal.signal(number, _noted)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    try:
+        yield reading
+    finally:
+        # Python itself would set handlers, but not this, back to the default while it ends.
+        for number in STOPS:
+            signal.signal(number, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.set_wakeup_fd(-1)
+        os.close(reading)
+        os.close(writing)
+
+
+def _noted(_number: int, _frame: FrameType | None) -> None:
+    """Handle a signal that is read from the wake-up descriptor: without a handler none arrives there."""
+
+
+def _report(error: JobError, failure: Path) -> None:
+    """Write the failure to the log, whole, and to the failure file, unless the work has left one there."""
+    for line in error.lines():
+        log_error(line)
+    beside = unfinished(failure)
+    try:
+        if failure.exists():
+            return
+        failure.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            beside.write_text(error.failure_text(), encoding="utf-8")
+            beside.replace(failure)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as problem:
+        log_error(f"The failure file {failure} could not be written: {problem.strerror}.")

@@ -1,0 +1,168 @@
+"""Artefacts: the model under /opt/ml/model, and the report files under /opt/ml/output/data.
+
+Each is written beside its place (`smxgb.supervision.publishing`), which it gets when the job has succeeded.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import tempfile
+from contextlib import contextmanager
+from operator import itemgetter
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import xgboost as xgb
+
+from smxgb.errors import AlgorithmError, PlatformError
+from smxgb.supervision.publishing import unfinished
+from smxgb.training.matrix import internal_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from smxgb.environment import Paths
+    from smxgb.rows import FloatArray, Schema
+
+MODEL_NAME = "xgboost-model"
+"""The name that AWS's serving images look for. They try to load every file beside it, so there is no
+other."""
+IMPORTANCES = ("gain", "weight", "cover", "total_gain", "total_cover")
+
+PROBES = 64
+PROBED_VALUES = 1 << 20
+"""How many rows, and values of them, two models are compared on at most."""
+
+
+def prepare_folders(paths: Paths) -> None:
+    """Make the folders of the results, and see that they can be written: before the work, not after it.
+
+    Raises:
+        PlatformError: If a result could not be written.
+    """
+    for folder in (paths.model, paths.output_data):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except (FileExistsError, NotADirectoryError):
+            raise PlatformError(
+                f"{folder} can't be made a folder: a file is in its place, or in that of a folder above. "
+                "Remove the file."
+            ) from None
+        except OSError as error:
+            error.filename = str(folder)
+            raise
+    model = paths.model / MODEL_NAME
+    if model.is_dir():
+        raise PlatformError(f"{model} is a folder, in the place of the model's file: remove it.")
+
+
+def stage_model(booster: xgb.Booster, schema: Schema, folder: Path) -> Path:
+    """Write the model as UBJSON beside its place in `folder` and load it back; return where it was written.
+
+    Feature names of our making are left out, so that the model takes a plain NumPy array as AWS's models do.
+    A model of libsvm files keeps in its attribute `libsvm_indexing` what they call the first feature.
+
+    Raises:
+        AlgorithmError: If what was written does not load as the model it was.
+    """
+    booster.feature_names = None if schema.invented else list(schema.names)
+    if schema.invented and not schema.categories:
+        booster.feature_types = None
+    if schema.first_index is not None:
+        booster.set_attr(libsvm_indexing=str(schema.first_index))
+    staged = unfinished(folder / MODEL_NAME)
+    with _written(staged, "wb") as stream:
+        stream.write(booster.save_raw("ubj"))
+    loaded = xgb.Booster(model_file=bytearray(staged.read_bytes()))
+    found, expected = ((each.num_boosted_rounds(), each.num_features()) for each in (loaded, booster))
+    if found != expected or not predict_alike(loaded, booster):
+        raise AlgorithmError("the model that was written does not load as the model that was trained.")
+    return staged
+
+
+def predict_alike(one: xgb.Booster, other: xgb.Booster) -> bool:
+    """Return whether two models give the same margins for some rows."""
+    return are_alike(probe(one), probe(other))
+
+
+def probe(booster: xgb.Booster) -> FloatArray:
+    """Return a model's margins for some rows, the same ones each time: values of all sizes, some missing."""
+    features = booster.num_features()
+    generator = np.random.default_rng(0)
+    shape = (max(1, min(PROBES, PROBED_VALUES // max(1, features))), features)
+    rows = generator.normal(size=shape) * 10 ** generator.uniform(-3, 6, shape)
+    rows[generator.random(shape) < 0.1] = np.nan  # noqa: PLR2004 - a tenth
+    matrix = xgb.DMatrix(rows.astype(np.float32))
+    return booster.predict(matrix, output_margin=True, validate_features=False)
+
+
+def are_alike(found: FloatArray, expected: FloatArray) -> bool:
+    """Return whether margins differ by no more than the rounding of different processors."""
+    largest = float(np.max(np.abs(expected), initial=1.0, where=np.isfinite(expected)))
+    return np.allclose(found, expected, rtol=1e-4, atol=1e-5 * largest, equal_nan=True)
+
+
+def stage_report(report: Mapping[str, object], folder: Path) -> Path:
+    """Write metrics.json beside its place in `folder`; return where it was written.
+
+    An undefined metric (nan) becomes null, for JSON has no other word for it.
+    """
+    staged = unfinished(folder / "metrics.json")
+    with _written(staged, "w") as stream:
+        json.dump(_defined(report), stream, indent=2)
+        stream.write("\n")
+    return staged
+
+
+def stage_importance(booster: xgb.Booster, schema: Schema, folder: Path, *, linear: bool) -> Path:
+    """Write feature_importance.csv beside its place in `folder`; return where it was written.
+
+    It has a row for each feature, the most important first. Trees have the five scores of XGBoost; a linear
+    model has `weight`, the sizes of its coefficients.
+    """
+    kinds = ("weight",) if linear else IMPORTANCES
+    scores = [booster.get_score(importance_type=kind) for kind in kinds]
+    rows = [
+        (name, *(_size(score.get(internal, 0.0)) for score in scores))
+        for name, internal in zip(schema.names, internal_names(schema), strict=True)
+    ]
+    rows.sort(key=itemgetter(1), reverse=True)
+    staged = unfinished(folder / "feature_importance.csv")
+    with _written(staged, "w") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(["feature", *kinds])
+        writer.writerows(rows)
+    return staged
+
+
+def _size(score: float | list[float]) -> float:
+    return sum(abs(value) for value in score) if isinstance(score, list) else abs(score)
+
+
+def _defined(value: object) -> object:
+    if isinstance(value, dict):
+        return {str(key): _defined(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_defined(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@contextmanager
+def _written(path: Path, mode: Literal["w", "wb"]) -> Iterator[IO[Any]]:
+    """Open a file to write; it is on the disk afterwards. An error names it, as those of writes do not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        encoding, newline = ("utf-8", "") if mode == "w" else (None, None)
+        with path.open(mode, encoding=encoding, newline=newline) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        error.filename = str(path)
+        raise

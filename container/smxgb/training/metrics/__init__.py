@@ -1,0 +1,1 @@
+"""Metrics that the container computes itself."""

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from smxgb.job.job import Job, Partition, Places, load_job
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_job_is_found_where_it_is_said_to_be(tmp_path: Path) -> None:
+    settings = tmp_path / "settings.json"
+    settings.write_text('{"num_round": "7"}')
+    data = tmp_path / "rows"
+    data.mkdir()
+    (data / "a.csv").write_text("1,2\\n")
+    job = load_job({"SAGEMAKER_BASE_DIR": str(tmp_path)}, Places(settings, {"train": data}))
+    assert job.parameters.settings.num_round == 7
+    assert [file.path.name for file in job.channels.train.files] == ["a.csv"]
+
+
+def job_of(base: Path, files: list[str], **settings: object) -> Job:
+    """Return a job on CSV files, of the same content, by their paths below the channel's folder."""
+    for file in files:
+        path = base / "rows" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x,z\n1,2\n")
+    (base / "settings.json").write_text(json.dumps({"num_round": 1, **settings}))
+    environ = {"SAGEMAKER_BASE_DIR": str(base)}
+    return load_job(environ, Places(base / "settings.json", {"train": base / "rows"}))
+
+
+def test_columns_of_folders_names_are_known_to_what_reads_the_files(tmp_path: Path) -> None:
+    job = job_of(tmp_path, ["day=1/y=0/a.csv", "day=1/y=1/a.csv"], drop_columns="y,z")
+    assert set(job.data.partitions) == {
+        Partition("train", "day", "1", varies=False),
+        Partition("train", "y", "0", varies=True),
+    }
+    assert job.data.drop == ("y", "z")
+    for column in ("y", "day"):
+        assert f"Channel 'train': the column {column!r} of its folders' names is not read." in job.notes
+
+
+def test_csv_weights_without_a_csv_channel_are_said_to_have_no_effect(tmp_path: Path) -> None:
+    said = "csv_weights has no effect on channel 'train', which holds parquet: name the weights' column in"
+    for name, expected in (("a.csv", False), ("a.parquet", True)):
+        job = job_of(tmp_path / name, [name], csv_weights="1")
+        assert any(note.startswith(said) for note in job.notes) == expected

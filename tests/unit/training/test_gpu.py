@@ -1,0 +1,175 @@
+"""What can be said of the GPU's side without one: NumPy stands in for CuPy, whose calls it shares."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import xgboost as xgb
+
+from smxgb.environment import Hosts, nccl_environ
+from smxgb.errors import JobError, PlatformError, as_job_error
+from smxgb.rows.batch import Dense, Schema
+from smxgb.rows.store import Stored
+from smxgb.rows.summary import Shape, Summary
+from smxgb.settings import parse
+from smxgb.training import gpu
+from smxgb.training.matrix import build_matrix
+from smxgb.training.plan import make_plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from smxgb.settings import Parsed
+    from smxgb.training.plan import Plan
+
+COLUMNS = 3
+
+
+@pytest.fixture
+def cupy(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("cupy")
+    module.asarray = np.asarray  # type: ignore[attr-defined]
+    module.ascontiguousarray = np.ascontiguousarray  # type: ignore[attr-defined]
+    pool = type("Pool", (), {"free_all_blocks": lambda _: None})()
+    module.get_default_memory_pool = lambda: pool  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "cupy", module)
+
+
+def features(rows: int, seed: int = 1) -> pa.Table:
+    values = np.random.default_rng(seed).normal(size=(COLUMNS, rows)).astype(np.float32)
+    columns = [pa.array(column, mask=np.arange(rows) % 7 == index) for index, column in enumerate(values)]
+    return pa.table(columns, [f"f{index}" for index in range(COLUMNS)])
+
+
+@pytest.mark.usefixtures("cupy")
+def test_columns_become_rows_and_null_becomes_nan() -> None:
+    table = features(20)
+    rows = gpu.to_gpu(table)
+    assert rows.shape == (20, COLUMNS)
+    assert rows.dtype == np.float32
+    assert rows.flags.c_contiguous
+    np.testing.assert_array_equal(rows, table.to_pandas().to_numpy())
+    assert np.isnan(rows).sum() == sum(column.null_count for column in table.columns) > 0
+
+
+@pytest.mark.usefixtures("cupy")
+def test_no_rows_are_rows_of_the_same_width() -> None:
+    assert gpu.to_gpu(features(0)).shape == (0, COLUMNS)
+
+
+@pytest.mark.usefixtures("cupy")
+def test_a_matrix_made_for_the_gpu_trains_the_same_model(tmp_path: Path) -> None:
+    batches = [Dense(features(500, seed), np.arange(500, dtype=np.float32) % 5) for seed in (1, 2)]
+    stored = Stored(Summary(1000), lambda: iter(batches))
+    models = []
+    for on_gpu in (True, False):
+        matrix = build_matrix(
+            stored,
+            Schema.unnamed(COLUMNS),
+            "quantile",
+            threads=1,
+            max_bin=None,
+            cache=tmp_path / "cache",
+            on_gpu=on_gpu,
+        )
+        assert matrix.feature_names == ["f0", "f1", "f2"]
+        models.append(xgb.train({"max_depth": 3}, matrix, 3).save_raw("json"))
+    assert models[0] == models[1]
+
+
+def test_categories_stay_in_their_own_form() -> None:
+    table = pa.table({"f0": pa.array(["a", "b"]).dictionary_encode()})
+    assert not gpu.holds(table)
+    assert gpu.holds(features(3))
+
+
+def plan_of(parameters: Parsed, gpu_available: int | None = None, columns: int = 100) -> Plan:
+    shapes = {"train": Shape(10_000_000, columns)}
+    return make_plan(parameters, shapes, 1 << 40, classes=None, reading=0, gpu_available=gpu_available)
+
+
+def needed_on_gpu(columns: int = 100, **settings: object) -> int:
+    parameters = parse({"num_round": "2", **{name: str(value) for name, value in settings.items()}})
+    plan = plan_of(parameters, gpu_available=0, columns=columns)
+    assert plan.gpu is not None
+    return plan.gpu.needed
+
+
+def test_the_gpu_needs_fewer_bytes_for_fewer_bins_and_more_for_more_columns() -> None:
+    assert (
+        needed_on_gpu(max_bin=63)
+        < needed_on_gpu()
+        < needed_on_gpu(max_bin=1024)
+        < needed_on_gpu(200, max_bin=1024)
+    )
+    # 100 columns of 9 bits and 64 bytes beside them: what the processors' matrix needs is about twice that.
+    assert needed_on_gpu() - (1 << 30) == 10_000_000 * (64 + 100 * 9 // 8) + 5_000_000
+
+
+def test_data_near_the_gpus_memory_are_refused_with_advice() -> None:
+    parameters = parse({"num_round": "2"})
+    fits = plan_of(parameters, gpu_available=3 << 30)
+    fits.check()
+    assert "on the GPU" in fits.describe()
+    with pytest.raises(JobError) as caught:
+        plan_of(parameters, gpu_available=2 << 30).check()
+    for words in ("on its GPU", "2,048 MiB are free", "more GPUs", "max_bin", "device=cpu"):
+        assert words in str(caught.value)
+
+
+def test_with_rows_on_the_gpu_the_host_needs_little() -> None:
+    parameters = parse({"num_round": "2"})
+    on_gpu = plan_of(parameters, gpu_available=1 << 40)
+    assert on_gpu.needed < plan_of(parameters).needed / 5
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("Out of memory allocating 1,024 bytes"),
+        xgb.core.XGBoostError("device_helpers.cuh:414: Memory allocation error on worker 0: bad allocation"),
+        xgb.core.XGBoostError("cudaErrorMemoryAllocation: out of memory"),
+    ],
+)
+def test_a_gpu_out_of_memory_gets_advice(error: Exception, tmp_path: Path) -> None:
+    failure = gpu.explained(error, tmp_path / "nccl.log")
+    assert isinstance(failure, PlatformError)
+    for words in ("the GPU is out of memory", "more GPUs", "max_bin", "max_depth", "device=cpu"):
+        assert words in str(failure)
+
+
+def test_nccls_own_warning_is_quoted(tmp_path: Path) -> None:
+    log = tmp_path / "nccl.log"
+    error = xgb.core.XGBoostError("ncclSystemError: unhandled system error")
+    assert gpu.explained(error, log) is None
+    log.write_text(
+        "host:1 [0] NCCL INFO ready\nhost:1 [0] init.cc:42 NCCL WARN Bootstrap : no socket interface found\n"
+    )
+    failure = gpu.explained(error, log)
+    assert isinstance(failure, PlatformError)
+    assert failure.origin == "elsewhere"  # it may be the mere consequence of another worker's end
+    assert str(failure).endswith("NCCL says: Bootstrap : no socket interface found")
+
+
+def test_an_error_of_xgboost_that_says_nothing_of_a_gpu_is_raised_as_it_is(tmp_path: Path) -> None:
+    error = xgb.core.XGBoostError("Check failed: iter == 0")
+    with pytest.raises(xgb.core.XGBoostError) as caught, gpu.explaining(tmp_path / "nccl.log"):
+        raise error
+    assert caught.value is error
+    assert caught.value.__cause__ is None
+    assert str(as_job_error(error)) == "AlgorithmError: XGBoostError: Check failed: iter == 0"
+
+
+def test_nccl_is_told_an_interface_only_if_there_is_one_and_hosts_need_it(tmp_path: Path) -> None:
+    (tmp_path / "sys/class/net/eth0").mkdir(parents=True)
+    two = ("algo-1", "algo-2")
+    log = tmp_path / "nccl.log"
+    told = nccl_environ(Hosts("algo-1", two, "eth0"), log, tmp_path)
+    assert told == {"NCCL_DEBUG": "WARN", "NCCL_DEBUG_FILE": str(log), "NCCL_SOCKET_IFNAME": "eth0"}
+    for hosts in (Hosts("algo-1", two, "ethwe"), Hosts("algo-1", two), Hosts("algo-1", ("algo-1",), "eth0")):
+        assert "NCCL_SOCKET_IFNAME" not in nccl_environ(hosts, log, tmp_path)
