@@ -40,7 +40,7 @@ file = DataFile(path, path.stat().st_size)
 channel = Channel("train", path.parent, content_type, "File", "FullyReplicated", (file,))
 def run():
     reader = open_reader(channel, DataSettings(), threads=threads, like=None)
-    for batch in reader.batches(reader.schema()):
+    for batch in reader.batches():
         pass
 """
 FLOORS = {

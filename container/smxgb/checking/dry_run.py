@@ -53,9 +53,8 @@ def rehearse(job: Job) -> Shape:
     for channel in job.channels:
         with mistakes.collect():
             reader = open_reader(channel, job.data, threads=job.threads, like=schema)
-            own = reader.schema()
-            schema = schema or own
-            looks[channel.name] = _look_at(channel, reader, own, job)
+            schema = schema or reader.schema
+            looks[channel.name] = _look_at(channel, reader, job)
         if schema is None:
             break
     known = not any(mistakes)
@@ -73,11 +72,10 @@ def rehearse(job: Job) -> Shape:
     return shapes["train"]
 
 
-def _look_at(channel: Channel, reader: Reader, own: Schema, job: Job) -> _Look:
+def _look_at(channel: Channel, reader: Reader, job: Job) -> _Look:
     """Read the first batch of a channel, and see whether there is another."""
-    expected = reader.expected_rows()
     runs = Runs()
-    batches = runs.watch(reader.batches(own))
+    batches = runs.watch(reader.batches())
     batch = next(batches, None)
     summary = Summary() if batch is None else summarise(batch)
     # A batch without rows is the only one: it comes after all rows were left out.
@@ -90,10 +88,10 @@ def _look_at(channel: Channel, reader: Reader, own: Schema, job: Job) -> _Look:
     return _Look(
         channel,
         summary,
-        summary.rows if is_all else max(expected, summary.rows),
-        exact=is_all or channel.content_type == "parquet",
+        summary.rows if is_all else max(reader.expected_rows, summary.rows),
+        exact=is_all or reader.is_exact,
         whole=is_all and not is_shard,
-        reading=reading_bytes(reader, own),
+        reading=reading_bytes(reader),
     )
 
 

@@ -14,7 +14,7 @@ from smxgb.checking.dry_run import rehearse
 from smxgb.checking.listing import read_listing, text_bytes
 from smxgb.environment import Hosts, Paths
 from smxgb.errors import Mistakes, UserError
-from smxgb.job import choose_team, load_job, read_hyperparameters
+from smxgb.job import FORMATS, choose_team, load_job, read_hyperparameters
 from smxgb.machine import read_machine
 from smxgb.rows import CELL_BYTES, Shape
 from smxgb.settings import parse
@@ -25,28 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from smxgb.checking.listing import Listing
-    from smxgb.job import ContentType, Places, Team
+    from smxgb.job import Places, Team
     from smxgb.machine import Machine
     from smxgb.settings import Parsed
     from smxgb.training import Plan
 
 COLUMNS = 28
-ROW_BYTES: Mapping[ContentType, int] = {
-    "csv": 307,
-    "parquet": 169,
-    "libsvm": 311,
-    "recordio-protobuf": 156,
-}
-"""Bytes of a row with so many columns of random numbers, written with 8 digits or as 32-bit floats."""
+"""Columns of a row that `Format.row_bytes` measures."""
 
 MB = 1_000_000
-READ: Mapping[ContentType, tuple[float, float]] = {
-    "csv": (170, 220),
-    "parquet": (500, 1100),
-    "libsvm": (110, 150),
-    "recordio-protobuf": (90, 120),
-}
-"""MB a second of one core, the lowest and the highest that was measured (benchmarks/readers.py)."""
 SKETCH = 11.5
 BIN = 16.5
 """Million values a second of one core, for the two passes that build the binned matrix."""
@@ -130,7 +117,7 @@ def plan_group(
     )
     yield _memory(plan)
     spool = CELL_BYTES * (shape.columns + 1) * fullest.rows
-    when = " with FastFile" if listing.content_type == "parquet" else ""
+    when = " with FastFile" if FORMATS[listing.content_type].is_cheap_to_repeat else ""
     yield (
         f"Disk of the fullest host: {readable_bytes(max(shares))} of files in File mode, and "
         f"{readable_bytes(spool)} of parsed rows{when}."
@@ -171,7 +158,7 @@ def _rows(listing: Listing, sample: Sample | None) -> tuple[Shape, str]:
         bytes_a_row = sample.text / sample.shape.rows
         shape = replace(sample.shape, rows=round(listing.text / bytes_a_row))
         return shape, f"if all files are like those of --train, with {bytes_a_row:,.0f} bytes a row"
-    assumed = ROW_BYTES[listing.content_type]
+    assumed = FORMATS[listing.content_type].row_bytes
     return Shape(round(listing.text / assumed), COLUMNS), (
         f"assumed to be like the rows that were measured, with {assumed} bytes each: give --train FOLDER "
         "with one of the files to have yours looked at"
@@ -190,7 +177,7 @@ def _shares(listing: Listing, shares: list[int]) -> Iterator[str]:
     )
     if files < hosts:
         idle = hosts - files
-        or_shared = ", or FullyReplicated" if listing.content_type in {"csv", "parquet"} else ""
+        or_shared = ", or FullyReplicated" if FORMATS[listing.content_type].can_be_cut else ""
         yield f"{idle} of the {hosts} hosts get no file: use fewer hosts or more files{or_shared}."
     yield (
         f"FullyReplicated: {readable_bytes(listing.size)} on each host's disk in File mode, of which it "
@@ -203,7 +190,7 @@ def _time(listing: Listing, shape: Shape, part: float, parameters: Parsed, worke
     settings = parameters.settings
     cores = settings.nthread * workers if settings.nthread else THREADS
     values = shape.rows * shape.columns / 1e6
-    slowest, fastest = READ[listing.content_type]
+    slowest, fastest = FORMATS[listing.content_type].rates
     megabytes = listing.text * part / MB
     build = values / SKETCH + values / BIN
     grow = values * settings.num_round

@@ -14,9 +14,11 @@ from smxgb.job.content_types import (
     BOM,
     CONTENT_TYPES,
     EXTENSIONS,
+    FORMATS,
     PARQUET_MAGIC,
     RECORDIO_MAGIC,
     ContentType,
+    Format,
     extension,
 )
 from smxgb.job.job import DataSettings, Job, Places, load_job, read_hyperparameters, read_settings
@@ -26,6 +28,7 @@ __all__ = [
     "BOM",
     "CONTENT_TYPES",
     "EXTENSIONS",
+    "FORMATS",
     "PARQUET_MAGIC",
     "RECORDIO_MAGIC",
     "SUFFIXES",
@@ -35,6 +38,7 @@ __all__ = [
     "DataFile",
     "DataSettings",
     "Device",
+    "Format",
     "Job",
     "Mode",
     "Name",

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from smxgb.errors import Mistakes, UserError, as_job_error
-from smxgb.job.content_types import CONTENT_TYPES, detect_content_type
+from smxgb.job.content_types import CONTENT_TYPES, DEFAULT, FORMATS, detect_content_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import PurePath
 
-    from smxgb.job.content_types import ContentType
+    from smxgb.job.content_types import ContentType, Format
 
 type Name = Literal["train", "validation"]
 type InputMode = Literal["File", "FastFile", "Pipe"]
@@ -80,6 +80,11 @@ class Channel:
     def size(self) -> int:
         """Bytes of all files."""
         return sum(file.size for file in self.files)
+
+    @property
+    def format(self) -> Format:
+        """What is known of its content type."""
+        return FORMATS[self.content_type]
 
     @property
     def partitions(self) -> Mapping[str, set[str]]:
@@ -171,8 +176,8 @@ def _channel(name: Name, config: object, folder: Path, *, alone: bool) -> Channe
         choice.must_not(
             "TrainingInputMode", "a pipe can be read once only, so set the channel's content type"
         )
-    if mode == "Pipe" and given == "parquet":
-        choice.must_not("TrainingInputMode", "a Parquet file has its index at its end: use File or FastFile")
+    if mode == "Pipe" and given and FORMATS[given].no_pipe:
+        choice.must_not("TrainingInputMode", FORMATS[given].no_pipe)
     mistakes.raise_any()
     if mode == "Pipe" and given:
         fifo = DataFile(folder.with_name(f"{folder.name}_{FIRST_EPOCH}"), 0)
@@ -183,7 +188,7 @@ def _channel(name: Name, config: object, folder: Path, *, alone: bool) -> Channe
     if not files and alone:
         raise UserError(_no_files(folder, skipped))
     if given or not files:
-        content_type, why = given or "csv", "given" if given else "no file tells"
+        content_type, why = given or DEFAULT, "given" if given else "no file tells"
     else:
         content_type, why = detect_content_type(folder.name, [file.path for file in files])
     is_stated = bool(config.get("S3DistributionType"))

@@ -1,8 +1,9 @@
-"""Content types: their names, and how files show which they are."""
+"""Content types: the table of formats, and how files show which they are."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
@@ -10,36 +11,10 @@ from smxgb.errors import UserError
 from smxgb.job.compression import SUFFIXES, decompressed, read_fully
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-type ContentType = Literal["csv", "parquet", "libsvm", "recordio-protobuf"]
-
-CONTENT_TYPES: Mapping[str, ContentType] = {
-    "text/csv": "csv",
-    "csv": "csv",
-    "text/libsvm": "libsvm",
-    "text/x-libsvm": "libsvm",
-    "libsvm": "libsvm",
-    "application/x-parquet": "parquet",
-    "parquet": "parquet",
-    "application/x-recordio-protobuf": "recordio-protobuf",
-    "recordio-protobuf": "recordio-protobuf",
-}
-"""The names that a channel's configuration may use, those of AWS's XGBoost image among them."""
-
-EXTENSIONS: Mapping[str, ContentType] = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".libsvm": "libsvm",
-    ".svm": "libsvm",
-    ".svmlight": "libsvm",
-    ".rec": "recordio-protobuf",
-    ".recordio": "recordio-protobuf",
-    ".pbr": "recordio-protobuf",
-}
+type ContentType = Literal["csv", "libsvm", "parquet", "recordio-protobuf"]
 
 PARQUET_MAGIC = b"PAR1"
 RECORDIO_MAGIC = bytes.fromhex("0a23d7ce")
@@ -49,6 +24,99 @@ BOM = b"\xef\xbb\xbf"
 SNIFFED_BYTES = 65_536
 
 _SPARSE_LINE = re.compile(rb"^\S+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?$")
+
+
+@dataclass(frozen=True)
+class Format:
+    """What the container knows of a content type: a new one is a row of `FORMATS` and a reader.
+
+    Attributes:
+        reader: The module that reads it, imported only when a channel holds it.
+        names: What a channel's configuration may call it, AWS's names first.
+        extensions: Those of its files, in lower case.
+        row_bytes: Bytes of a row of 28 random numbers, written with 8 digits or as 32-bit floats.
+        rates: MB a second that one core reads, the lowest and the highest measured (benchmarks/readers.py).
+        begins: Tells by a file's first bytes whether the file is of this type.
+        no_pipe: Why it can't come through a pipe, and what to use instead; empty if it can.
+        is_table: Whether a setting can give any of its columns a role.
+        has_csv_weights: Whether `csv_weights` says where its weights are.
+        can_be_cut: Whether several workers can read parts of one file.
+        is_cheap_to_repeat: Whether a second pass over local files costs less than to keep the rows.
+        numbers_features: Whether files number their features, from 0 or from 1.
+    """
+
+    reader: str
+    names: tuple[str, ...]
+    extensions: tuple[str, ...]
+    row_bytes: int
+    rates: tuple[float, float]
+    begins: Callable[[bytes], bool]
+    no_pipe: str = ""
+    is_table: bool = False
+    has_csv_weights: bool = False
+    can_be_cut: bool = False
+    is_cheap_to_repeat: bool = False
+    numbers_features: bool = False
+
+
+def _first_line(head: bytes) -> bytes:
+    return head.removeprefix(BOM).splitlines()[0] if head.strip() else b""
+
+
+FORMATS: Mapping[ContentType, Format] = {
+    "csv": Format(
+        "smxgb.rows.readers.csv.reader",
+        ("text/csv", "csv"),
+        (".csv", ".tsv"),
+        row_bytes=307,
+        rates=(170, 220),
+        begins=lambda _: False,  # any text may be CSV, so it is what is left
+        is_table=True,
+        has_csv_weights=True,
+        can_be_cut=True,
+    ),
+    "libsvm": Format(
+        "smxgb.rows.readers.libsvm.reader",
+        ("text/libsvm", "text/x-libsvm", "libsvm"),
+        (".libsvm", ".svm", ".svmlight"),
+        row_bytes=311,
+        rates=(110, 150),
+        begins=lambda head: _SPARSE_LINE.match(_first_line(head)) is not None,
+        numbers_features=True,
+    ),
+    "parquet": Format(
+        "smxgb.rows.readers.parquet.reader",
+        ("application/x-parquet", "parquet"),
+        (".parquet", ".pq"),
+        row_bytes=169,
+        rates=(500, 1100),
+        begins=lambda head: head.startswith(PARQUET_MAGIC),
+        no_pipe="a Parquet file has its index at its end: use File or FastFile",
+        is_table=True,
+        can_be_cut=True,
+        is_cheap_to_repeat=True,
+    ),
+    "recordio-protobuf": Format(
+        "smxgb.rows.readers.recordio.reader",
+        ("application/x-recordio-protobuf", "recordio-protobuf"),
+        (".rec", ".recordio", ".pbr"),
+        row_bytes=156,
+        rates=(90, 120),
+        begins=lambda head: head.startswith(RECORDIO_MAGIC),
+    ),
+}
+
+DEFAULT: ContentType = "csv"
+"""The type of files that begin like none of the others."""
+
+CONTENT_TYPES: Mapping[str, ContentType] = {
+    name: content_type for content_type, known in FORMATS.items() for name in known.names
+}
+"""The names that a channel's configuration may use, those of AWS's XGBoost image among them."""
+
+EXTENSIONS: Mapping[str, ContentType] = {
+    extension: content_type for content_type, known in FORMATS.items() for extension in known.extensions
+}
 
 
 def detect_content_type(channel: str, files: Sequence[Path]) -> tuple[ContentType, str]:
@@ -87,12 +155,7 @@ def extension(path: PurePath) -> str:
 
 def _sniff(file: Path) -> ContentType:
     head = _head(file)
-    if head.startswith(PARQUET_MAGIC):
-        return "parquet"
-    if head.startswith(RECORDIO_MAGIC):
-        return "recordio-protobuf"
-    first = head.removeprefix(BOM).splitlines()[0] if head.strip() else b""
-    return "libsvm" if _SPARSE_LINE.match(first) else "csv"
+    return next((content_type for content_type, known in FORMATS.items() if known.begins(head)), DEFAULT)
 
 
 def _head(file: Path) -> bytes:

@@ -241,8 +241,8 @@ def _refuse_what_comes_later(parameters: Parsed, mistakes: Mistakes) -> None:
 def _need_groups(settings: Hyperparameters, channels: Channels, mistakes: Mistakes) -> None:
     objective = settings.objective
     # XGBoost would take all rows of such a table for one query.
-    tables = {channel.content_type for channel in channels if channel.files} & {"csv", "parquet"}
-    if kind_of(objective) == "ranking" and settings.group_column is None and tables:
+    holds_tables = any(channel.format.is_table for channel in channels if channel.files)
+    if kind_of(objective) == "ranking" and settings.group_column is None and holds_tables:
         mistakes.add(
             f"objective={objective} needs group_column: the name or index of the column that says to which "
             "query a row belongs."
@@ -255,14 +255,10 @@ def _unused(settings: Hyperparameters, channels: Channels) -> Iterator[str]:
         for name, values in channel.partitions.items():
             if len(values) == 1 or name in settings.drop_columns:
                 yield f"Channel '{channel.name}': the column {name!r} of its folders' names is not read."
-        if settings.csv_weights and channel.content_type != "csv":
+        if settings.csv_weights and not channel.format.has_csv_weights:
             yield (
                 f"csv_weights has no effect on channel '{channel.name}', which holds {channel.content_type}"
-                + (
-                    ": name the weights' column in weight_column."
-                    if channel.content_type == "parquet"
-                    else "."
-                )
+                + (": name the weights' column in weight_column." if channel.format.is_table else ".")
             )
 
 

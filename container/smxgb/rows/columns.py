@@ -196,10 +196,10 @@ def schema_of(layout: Layout) -> Schema:
     return replace(schema, categories={name: () for name, index in named if index in layout.categorical})
 
 
-def chosen(layout: Layout, own: Schema, wanted: Schema) -> tuple[int, ...]:
-    """Return where in a file the features of `wanted` stand, of those that its channel's schema `own` has."""
-    names = set(wanted.names)
-    return tuple(index for name, index in zip(own.names, layout.features, strict=True) if name in names)
+def chosen(layout: Layout, names: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[int, ...]:
+    """Return where the `wanted` features stand in a file; `names` are those of all its features, in order."""
+    found = set(wanted)
+    return tuple(index for name, index in zip(names, layout.features, strict=True) if name in found)
 
 
 def check_partitions(channel: Name, names: tuple[str, ...] | None, settings: DataSettings) -> None:

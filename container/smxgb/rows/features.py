@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from smxgb.errors import UserError
+from smxgb.job import FORMATS
 from smxgb.log import log
 from smxgb.rows.batch import SPARSE, Schema, Sparse
 from smxgb.rows.categories import ordered, recoded
@@ -70,7 +71,9 @@ def count_features(
     `settle` does.
     """
     sparse = {name: summary.extent for name, summary in summaries.items() if summary.extent}
-    libsvm = {name: extent for name, extent in sparse.items() if content_types[name] == "libsvm"}
+    libsvm = {
+        name: extent for name, extent in sparse.items() if FORMATS[content_types[name]].numbers_features
+    }
     first = _first_index(libsvm, indexing)
     widths = {name: _width(name, extent, first if name in libsvm else 0) for name, extent in sparse.items()}
     dense = {name: summary.columns for name, summary in summaries.items() if summary.columns is not None}
@@ -112,7 +115,7 @@ def fitted(name: str, stored: Stored, schema: Schema, content_type: ContentType)
     """
     if stored.summary.extent is None and not stored.summary.categories:
         return stored
-    first = schema.first_index or 0 if content_type == "libsvm" else 0
+    first = schema.first_index or 0 if FORMATS[content_type].numbers_features else 0
     of_train = {name: schema.categories.get(name, ()) for name in stored.summary.categories}
     categories = {name: pa.array(words, pa.string()) for name, words in of_train.items()}
     for feature, words in stored.summary.categories.items():

@@ -75,7 +75,7 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
                 continue
             if channel.name != "train" or reader is None:
                 reader = open_reader(channel, job.data, threads=threads, like=schema)
-            stored[channel.name] = keep(reader, reader.schema(), scratch, channel.name)
+            stored[channel.name] = keep(reader, scratch, channel.name)
     mistakes.raise_any()
     link.phase("agree")
     summaries = agree_on_rows({name: kept.summary for name, kept in stored.items()}, group)
@@ -110,7 +110,7 @@ def _agreed_schema(job: Job, train: Channel, threads: int, group: Group) -> tupl
         source = shown_file(train, train.files[0])
         with mistakes.collect():
             reader = open_reader(train, job.data, threads=threads, like=None)
-            own = reader.schema()
+            own = reader.schema
     schema = agree_on_schema(own, source, mistakes, group)
     return schema, reader if own and own.layout == schema.layout else None
 
@@ -121,8 +121,8 @@ def _file_of(channel: Channel, settings: DataSettings, schema: Schema, threads: 
         # A file may have no row, which is no mistake while others have.
         with suppress(UserError):
             reader = open_reader(replace(channel, files=(file,)), settings, threads=threads, like=schema)
-            own = replace(reader.schema(), names=()) if reader.cheap_to_repeat else reader.schema()
-            if any(batch.group is not None and identifier in batch.group for batch in reader.batches(own)):
+            batches = reader.batches(() if reader.can_repeat else None)
+            if any(batch.group is not None and identifier in batch.group for batch in batches):
                 return shown_file(channel, file)
     return shown_file(channel, channel.files[0])
 

@@ -28,12 +28,6 @@ def ahead[T](items: Iterator[T]) -> Generator[T]:
             items.close()
 
 
-def begun[T](first: T, rest: Iterator[T]) -> Generator[T]:
-    """Yield an item that was taken for a look, then the rest; closing it closes the rest."""
-    yield first
-    yield from rest
-
-
 def in_order[*Ts, R](
     work: Callable[[*Ts], R], items: Iterator[tuple[*Ts]], threads: int, name: str = "parse"
 ) -> Iterator[R]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from smxgb.errors import UserError
-from smxgb.job import DataFile, is_compressed
-from smxgb.rows.readers.csv.blocks import BLOCK_BYTES, QUOTE
+from smxgb.job import DataFile
+from smxgb.rows.readers import can_be_cut
 from smxgb.wording import readable_bytes
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def split(channel: Channel, index: int, workers: int, *, whole: bool = False) ->
     With fewer files than workers, the bytes of all files are dealt out evenly; a file's part holds the
     records that begin in it, or as large a part of its rows.
     """
-    if len(channel.files) >= workers or whole or not _can_be_cut(channel):
+    if len(channel.files) >= workers or whole or not all(can_be_cut(channel, file) for file in channel.files):
         return _dealt(channel.files, index, workers)
     total = channel.size
     begin, end = total * index // workers, total * (index + 1) // workers
@@ -98,40 +98,12 @@ def _dealt(files: Sequence[DataFile], index: int, workers: int) -> tuple[DataFil
     return tuple(file for number, file in enumerate(files) if number in mine)
 
 
-def _can_be_cut(channel: Channel) -> bool:
-    """Return whether a record's begin can be found from any byte.
-
-    A quoted field may hold a line end, and in a compressed file no byte is what it was.
-    """
-    if channel.content_type != "csv":
-        return channel.content_type == "parquet"
-    for file in channel.files:
-        with file.path.open("rb") as stream:
-            head = stream.read(SAMPLED_BYTES)
-            if QUOTE in head or is_compressed(head):
-                return False
-    return True
-
-
 def _have_quotes(channel: Channel, files: Sequence[DataFile]) -> bool:
     """Return whether text is quoted in this worker's parts of files: then they can't be cut after all.
 
     They are looked through where that costs little; elsewhere the reader reports a quote when it meets one.
     """
-    if channel.mode != "File" or channel.content_type != "csv":
-        return False
-    return any(_has_quote(file) for file in files if file.is_part)
-
-
-def _has_quote(part: DataFile) -> bool:
-    left = part.size
-    with part.path.open("rb", buffering=0) as stream:
-        stream.seek(part.begin)
-        while left > 0 and (chunk := stream.read(min(left, BLOCK_BYTES))):
-            if QUOTE in chunk:
-                return True
-            left -= len(chunk)
-    return False
+    return channel.mode == "File" and any(file.is_part and not can_be_cut(channel, file) for file in files)
 
 
 def _holders(channel: Channel, group: Group) -> list[int]:

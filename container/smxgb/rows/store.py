@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from smxgb.rows.batch import Batch, Schema
+    from smxgb.rows.batch import Batch
     from smxgb.rows.query_groups import QueryGroups
     from smxgb.rows.readers import Reader
 
@@ -43,28 +43,28 @@ class Stored:
         return self.summary.rows
 
 
-def keep(reader: Reader, schema: Schema, folder: Path, name: str) -> Stored:
+def keep(reader: Reader, folder: Path, name: str) -> Stored:
     """Make the first pass over a channel and return what the later ones read.
 
-    Rows that are not cheap to read again are written to the file `name` in `folder`, and so are those of
+    Rows that can't be read again are written to the file `name` in `folder`, and so are those of
     which a group must be brought together. Of the others, only the labels and such are read now. Raises
     UserError for rows that can't be trained on, PlatformError if the folder's volume is too small.
     """
     path = folder / name
-    needed = reader.expected_rows() * CELL_BYTES * (len(schema.names) + 1)
-    reading = reading_bytes(reader, schema)
+    schema = reader.schema
+    needed = reader.expected_rows * CELL_BYTES * (len(schema.names) + 1)
+    reading = reading_bytes(reader)
     first = _FirstPass()
-    if reader.cheap_to_repeat:
+    if reader.can_repeat:
         # Of the features, only categories must be known before all are read.
-        some = replace(schema, names=tuple(schema.categories))
-        for _ in first.over(with_progress(reader.batches(some), name)):
+        for _ in first.over(with_progress(reader.batches(schema.categories), name)):
             pass
         summary = replace(first.summary, columns=len(schema.names), present=None)
         if first.runs.are_whole:
-            return Stored(summary, lambda: reader.batches(schema), first.runs.groups(name), reading)
-        write(reader.batches(schema), path, needed)
+            return Stored(summary, reader.batches, first.runs.groups(name), reading)
+        write(reader.batches(), path, needed)
     else:
-        write(first.over(with_progress(reader.batches(schema), name)), path, needed)
+        write(first.over(with_progress(reader.batches(), name)), path, needed)
         summary = first.summary
     if not summary.rows:
         return Stored(summary, lambda: iter(()), None, reading)
@@ -92,11 +92,11 @@ class _FirstPass:
             yield batch
 
 
-def reading_bytes(reader: Reader, schema: Schema) -> int:
+def reading_bytes(reader: Reader) -> int:
     """Return about how many bytes the passes over a channel hold at their most, as measured."""
-    columns = max(1, len(schema.names))
+    columns = max(1, len(reader.schema.names))
     batch = CELL_BYTES * columns * rows_of_batch(columns)
-    return 6 * batch + 2 * reader.buffer_bytes if reader.cheap_to_repeat else BLOCKS + 5 * batch // 2
+    return 6 * batch + 2 * reader.buffer_bytes if reader.can_repeat else BLOCKS + 5 * batch // 2
 
 
 def with_progress(batches: Iterator[Batch], channel: str, every: float = 30.0) -> Iterator[Batch]:

@@ -75,7 +75,7 @@ class Data:
 
     def schema(self, files: Any, **settings: Any) -> Schema:
         """Return the schema of `train`."""
-        schema: Schema = self._reader(files, None, "train", settings).schema()
+        schema: Schema = self._reader(files, None, "train", settings).schema
         return schema
 
     def read(
@@ -83,7 +83,7 @@ class Data:
     ) -> pd.DataFrame:
         """Return a channel's rows."""
         reader = self._reader(files, like, name, settings)
-        return as_frame(list(reader.batches(reader.schema())))
+        return as_frame(list(reader.batches()))
 
     def refused(self, files: Any, **settings: Any) -> tuple[str, ...]:
         """Return the mistakes that reading the channel reports."""

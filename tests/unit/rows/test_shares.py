@@ -28,12 +28,7 @@ def labels(channel_: Channel, files: tuple[DataFile, ...]) -> list[float]:
         return []
     own = Channel("train", channel_.folder, channel_.content_type, "File", "FullyReplicated", files)
     reader = open_reader(own, DataSettings(), threads=1, like=None)
-    return [
-        float(label)
-        for batch in reader.batches(reader.schema())
-        if batch.label is not None
-        for label in batch.label
-    ]
+    return [float(label) for batch in reader.batches() if batch.label is not None for label in batch.label]
 
 
 @settings(deadline=None)

@@ -54,7 +54,7 @@ def kept(
     files = (DataFile(path, path.stat().st_size),)
     channel = Channel("train", folder / "train", content_type, mode, "FullyReplicated", files)
     reader = open_reader(channel, DataSettings(**settings), threads=2, like=None)
-    return keep(reader, reader.schema(), folder / "spool", "train")
+    return keep(reader, folder / "spool", "train")
 
 
 @pytest.mark.parametrize(("content_type", "mode"), SIDES)

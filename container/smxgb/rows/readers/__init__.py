@@ -3,58 +3,45 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
+
+from smxgb.rows.readers.reader import Reader, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from smxgb.job import Channel, DataFile, DataSettings
+    from smxgb.rows.batch import Schema
 
-    from smxgb.job import Channel, ContentType, DataSettings
-    from smxgb.rows.batch import Batch, Schema
-
-READERS: Mapping[ContentType, str] = {
-    "csv": "smxgb.rows.readers.csv.reader:CsvReader",
-    "libsvm": "smxgb.rows.readers.libsvm.reader:LibsvmReader",
-    "parquet": "smxgb.rows.readers.parquet.reader:ParquetReader",
-    "recordio-protobuf": "smxgb.rows.readers.recordio.reader:RecordioReader",
-}
-"""The class for each content type."""
+__all__ = ["Reader", "can_be_cut", "open_reader"]
 
 
-class Reader(Protocol):
-    """Reads one channel."""
+class _Module(Protocol):
+    """What the module has that `Format.reader` names."""
 
-    @property
-    def cheap_to_repeat(self) -> bool:
-        """Whether a second pass should read the files again; else the batches of the first pass are kept."""
+    def open_channel(self, request: Request) -> Reader:
+        """Return the reader of a channel."""
 
-    @property
-    def buffer_bytes(self) -> int:
-        """How many bytes of a file a pass holds at its most, beside a batch; 0 for what is read once."""
-
-    def schema(self) -> Schema:
-        """Return the features that the channel's files hold.
-
-        Raises UserError if the files disagree with each other or with `train`, or hold columns that can't be
-        features.
-        """
-
-    def expected_rows(self) -> int:
-        """Return about how many rows there are: exact for Parquet, judged by the first records for text."""
-
-    def batches(self, schema: Schema) -> Iterator[Batch]:
-        """Yield all rows, in the order of files and rows, with the columns of `schema`.
-
-        A schema without names asks for the labels, weights and other such columns alone. Nothing is yielded
-        if there are no rows. Raises UserError naming file, line or row, column and value of what can't be
-        trained on.
-        """
+    def can_be_cut(self, file: DataFile) -> bool:
+        """Tell whether a file, or a part of one, can be cut; only asked if `Format.can_be_cut` says so."""
 
 
 def open_reader(channel: Channel, settings: DataSettings, *, threads: int, like: Schema | None) -> Reader:
-    """Return the reader of a channel; no file is opened yet.
+    """Return the reader of a channel, of which as much was read as tells what its files hold.
 
     `like` is the schema of `train` when another channel is read.
+
+    Raises UserError if the files disagree with each other, with the settings or with `train`, or hold columns
+    that can't be features.
     """
-    module, _, attribute = READERS[channel.content_type].partition(":")
-    reader: Reader = getattr(import_module(module), attribute)(channel, settings, threads=threads, like=like)
-    return reader
+    return _module(channel).open_channel(Request(channel, settings, threads, like))
+
+
+def can_be_cut(channel: Channel, file: DataFile) -> bool:
+    """Tell whether the begin of a record can be found from any byte of a file, or of a part of one.
+
+    Of a whole file the first bytes are looked at, of a part all of them.
+    """
+    return channel.format.can_be_cut and _module(channel).can_be_cut(file)
+
+
+def _module(channel: Channel) -> _Module:
+    return cast("_Module", import_module(channel.format.reader))

@@ -18,7 +18,7 @@ from smxgb.rows.readers.row_rules import shown_file
 
 if TYPE_CHECKING:
     import io
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from smxgb.job import Channel, DataFile, Readable
 
@@ -122,6 +122,27 @@ def open_streams(channel: Channel) -> Iterator[Stream]:
         finally:
             for opening in opened:
                 opening.close()
+
+
+def beginning[T](
+    streams: Iterator[Stream], look: Callable[[Stream], T | None]
+) -> tuple[T | None, Iterator[Stream]]:
+    """Return what `look` finds in the first stream in which it finds anything, and the streams from it on.
+
+    What was read to look comes again. Streams in which nothing was found are done with. Without any find,
+    the first value is None and there are no streams.
+    """
+    for stream in streams:
+        with stream.look():
+            found = look(stream)
+        if found is not None:
+            return found, _again(stream, streams)
+    return None, iter(())
+
+
+def _again(first: Stream, rest: Iterator[Stream]) -> Iterator[Stream]:
+    yield first
+    yield from rest
 
 
 class _Opening:

@@ -122,8 +122,7 @@ def test_the_rows_of_a_compressed_file_are_judged_by_what_comes_of_it(data: Data
     rows = 50_000
     packed = PACKERS[packer](WRITERS[data.content_type](0, rows))
     reader = data._reader({"a": packed}, None, "train", {})
-    reader.schema()
-    assert reader.expected_rows() == pytest.approx(rows, rel=0.5)
+    assert reader.expected_rows == pytest.approx(rows, rel=0.5)
 
 
 @pytest.mark.parametrize("packer", PACKERS)
@@ -191,7 +190,7 @@ class Piped:
         channel = replace(self.channel, files=(DataFile(self.fifo, 0),), wrapped=wrapped)
         try:
             reader = open_reader(channel, DataSettings(), threads=2, like=None)
-            return as_frame(list(reader.batches(reader.schema())))
+            return as_frame(list(reader.batches()))
         finally:
             writer.join()
 
@@ -256,7 +255,7 @@ def test_a_pipe_that_is_not_there_is_an_error_after_a_while(
     monkeypatch.setattr(pipe, "SILENCE", 0.3)
     channel = replace(Piped(tmp_path, "csv").channel, files=(DataFile(tmp_path / "train_0", 0),))
     with pytest.raises(PlatformError, match=r"train_0 was not there after 0 seconds"):
-        open_reader(channel, DataSettings(), threads=2, like=None).schema()
+        open_reader(channel, DataSettings(), threads=2, like=None)
 
 
 def test_a_pipe_that_stops_is_an_error_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,7 +266,7 @@ def test_a_pipe_that_stops_is_an_error_after_a_while(tmp_path: Path, monkeypatch
     with piped.fifo.open("r+b", buffering=0) as stream:  # this end stays open, and sends no more
         stream.write(b"1,2\n")
         with pytest.raises(PlatformError, match=r"train_0 stopped: nothing came for 0 seconds"):
-            open_reader(channel, DataSettings(), threads=2, like=None).schema()
+            open_reader(channel, DataSettings(), threads=2, like=None)
 
 
 def test_a_pipe_without_a_byte_is_refused(tmp_path: Path) -> None:
@@ -307,7 +306,7 @@ from smxgb.rows.store import keep
 content_type, folder, spool = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
 channel = Channel("train", folder, content_type, "FastFile", "FullyReplicated", find_files(folder)[0])
 reader = open_reader(channel, DataSettings(), threads=2, like=None)
-print(sum(batch.rows for batch in keep(reader, reader.schema(), spool, "train").batches()))
+print(sum(batch.rows for batch in keep(reader, spool, "train").batches()))
 """
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from smxgb.errors import UserError
+from smxgb.job import is_compressed
 from smxgb.rows.readers.streams import Stream
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ BLOCK_ROWS = 256
 
 LONGEST_RECORD = 64 << 20
 """A record beyond this is taken for a file that is no CSV, or for a quote that is never closed."""
+
+SAMPLED_BYTES = 65_536
+"""Bytes of a whole file that are looked at for what would keep it from being cut."""
 
 QUOTE = b'"'
 BLANKS = b" \r\n"
@@ -101,6 +105,25 @@ def read_part(file: DataFile, source: str, delimiter: str, size: int, start: int
                 return
             if data:
                 yield Block(data, offset)
+
+
+def can_be_cut(file: DataFile) -> bool:
+    """Tell whether no line end stands inside quotes and no byte is compressed, as far as the bytes tell.
+
+    Of a whole file the first bytes are looked at, of a part all of them.
+    """
+    if not file.is_part:
+        with file.path.open("rb") as stream:
+            head = stream.read(SAMPLED_BYTES)
+        return QUOTE not in head and not is_compressed(head)
+    left = file.size
+    with file.path.open("rb", buffering=0) as opened:
+        opened.seek(file.begin)
+        while left > 0 and (chunk := opened.read(min(left, BLOCK_BYTES))):
+            if QUOTE in chunk:
+                return False
+            left -= len(chunk)
+    return True
 
 
 class _Unquoted:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
 from smxgb.log import log
 from smxgb.rows.columns import aligned, assigned, check_partitions, chosen, label_index, schema_of, unweighted
-from smxgb.rows.prefetch import begun, in_order
-from smxgb.rows.readers.csv.blocks import Block, block_size, line_end, read_blocks, read_part
+from smxgb.rows.prefetch import in_order
+from smxgb.rows.readers.csv.blocks import (
+    Block,
+    block_size,
+    can_be_cut,
+    line_end,
+    read_blocks,
+    read_part,
+)
 from smxgb.rows.readers.csv.cells import Cells
 from smxgb.rows.readers.csv.dialect import (
     Head,
@@ -21,16 +27,18 @@ from smxgb.rows.readers.csv.dialect import (
     read_head,
     shown_cells,
 )
+from smxgb.rows.readers.reader import Reader
 from smxgb.rows.readers.row_rules import merged, shown_columns, with_infinities_told
-from smxgb.rows.readers.streams import open_streams
+from smxgb.rows.readers.streams import beginning, open_streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from smxgb.job import Channel, DataSettings
     from smxgb.rows.batch import Batch, Layout, Schema
-    from smxgb.rows.readers.row_rules import Part
+    from smxgb.rows.readers.reader import Request
     from smxgb.rows.readers.streams import Stream
+
+__all__ = ["can_be_cut", "open_channel"]
 
 
 @dataclass(frozen=True)
@@ -48,69 +56,103 @@ class _Start:
     inflation: float = 1.0
 
 
-class CsvReader:
-    """Reads the CSV files of one channel; see `smxgb.rows.readers.Reader`."""
+def open_channel(request: Request) -> Reader:
+    """Return the reader of a channel of CSV files: the first file that has a record tells what all hold.
 
-    cheap_to_repeat = False
-    buffer_bytes = 0
+    Raises UserError as `smxgb.rows.readers.open_reader` does.
+    """
+    heads = _Heads(request)
+    # Files before the first one with rows hold a header at most.
+    start, streams = beginning(open_streams(request.channel), heads.look)
+    start = start or heads.start
+    if start is None:
+        raise UserError(f"channel {request.channel.name}: none of its files holds a record.")
+    like = request.like
+    schema = like if like and like.layout else schema_of(start.layout)
+    sizes = (max(0, file.size * start.inflation - start.header_bytes) for file in request.channel.files)
+    expected = round(sum(sizes) / start.record_bytes)
+    return Reader(schema, _Pass(request, heads, start, schema, streams).batches, expected)
 
-    def __init__(
-        self, channel: Channel, settings: DataSettings, *, threads: int, like: Schema | None
-    ) -> None:
-        self._channel = channel
-        self._settings = settings
-        self._threads = threads
-        self._like = like
-        self._told = False
-        self._begun: Iterator[Stream] | None = None
 
-    def schema(self) -> Schema:
-        """Return the features, from the beginning of the first file that has a record."""
-        layout = self._start.layout
-        like = self._like
-        return like if like and like.layout else schema_of(layout)
+@dataclass(frozen=True)
+class _Pass:
+    """The one pass over the rows of `streams`."""
 
-    def expected_rows(self) -> int:
-        """Return about how many rows there are, from the length of the first file's first lines."""
-        start = self._start
-        sizes = (max(0, file.size * start.inflation - start.header_bytes) for file in self._channel.files)
-        return round(sum(sizes) / start.record_bytes)
+    request: Request
+    heads: _Heads
+    start: _Start
+    schema: Schema
+    streams: Iterator[Stream]
 
-    def batches(self, schema: Schema) -> Iterator[Batch]:
-        """Yield all rows with the columns of `schema`."""
-        roles = tuple(role for role, _ in self._start.layout.roles)
-        parts = with_infinities_told(self._parts(schema), self._channel, shown_columns(self._start.layout))
-        return merged(parts, roles, schema.names)
+    def batches(self, names: tuple[str, ...]) -> Iterator[Batch]:
+        """Yield all rows with the named features; a bounded number of blocks is in work."""
+        layout = self.start.layout
+        blocks = self._blocks(names)
+        parts = in_order(lambda cells, block: cells.part(block), blocks, self.request.threads)
+        told = with_infinities_told(parts, self.request.channel, shown_columns(layout))
+        return merged(told, tuple(role for role, _ in layout.roles), names)
 
-    @cached_property
-    def _start(self) -> _Start:
-        """What is decided by the first file with a record, and measured by the first with rows.
-
-        Files before that one are done with then: they hold a header at most.
-        """
-        streams = open_streams(self._channel)
-        start = None
-        for stream in streams:
-            with stream.look():
-                chosen = start.delimiter if start else self._settings.delimiter
-                first = next(read_blocks(stream, "," if chosen == "auto" else chosen), None)
-                inflation = stream.inflation
+    def _blocks(self, names: tuple[str, ...]) -> Iterator[tuple[Cells, Block]]:
+        start = self.start
+        size = block_size(start.record_bytes)
+        for stream in self.streams:
+            source = stream.source
+            blocks = read_blocks(stream, start.delimiter, size)
+            first = next(blocks, None)
             if first is None:
                 continue
-            check_text(first.data, stream.source)
-            start = start or self._decided(first.data, stream.source)
-            if start is None:
+            check_text(first.data, source)
+            head = self.heads.read(first.data, start.delimiter, source, start.layout, start.source)
+            if head is None:
                 continue
-            head = self._head(first.data, start.delimiter, stream.source, start.layout, start.source)
-            rows = first.data[head.start :].rstrip(b"\r\n") if head else b""
-            if rows:
-                lines = rows.count(line_end(first.data)) + 1
-                self._begun = begun(stream, streams)
-                return replace(start, record_bytes=(len(rows) + 1) / lines, inflation=inflation)
+            layout = aligned(start.layout, head.names, head.width, source, start.source)
+            features = chosen(layout, self.schema.names, names)
+            headless = head.names is None
+            cells = Cells(
+                stream.file.path,
+                source,
+                start.delimiter,
+                layout,
+                features,
+                self.request.settings,
+                head.start,
+                headless,
+            )
+            if stream.file.is_part:
+                blocks = read_part(stream.file, source, start.delimiter, size, head.start)
+            elif len(first.data) > head.start:
+                lines = first.data.count(line_end(first.data), 0, head.start)
+                yield cells, Block(first.data[head.start :], head.start, lines)
+            for block in blocks:
+                yield cells, block
+
+
+class _Heads:
+    """Reads the heads of a channel's files; `start` is what the first one with a record decides."""
+
+    def __init__(self, request: Request) -> None:
+        self.start: _Start | None = None
+        self._channel = request.channel
+        self._settings = request.settings
+        self._like = request.like
+        self._told = False
+
+    def look(self, stream: Stream) -> _Start | None:
+        """Return what the files so far decide, measured by the rows of this one; None if it has none."""
+        chosen = self.start.delimiter if self.start else self._settings.delimiter
+        first = next(read_blocks(stream, "," if chosen == "auto" else chosen), None)
+        if first is None:
+            return None
+        check_text(first.data, stream.source)
+        self.start = start = self.start or self._decided(first.data, stream.source)
         if start is None:
-            raise UserError(f"channel {self._channel.name}: none of its files holds a record.")
-        self._begun = streams
-        return start
+            return None
+        head = self.read(first.data, start.delimiter, stream.source, start.layout, start.source)
+        rows = first.data[head.start :].rstrip(b"\r\n") if head else b""
+        if not rows:
+            return None
+        lines = rows.count(line_end(first.data)) + 1
+        return replace(start, record_bytes=(len(rows) + 1) / lines, inflation=stream.inflation)
 
     def _decided(self, data: bytes, source: str) -> _Start | None:
         """Return what the beginning of the first file decides, None if it has no record."""
@@ -118,7 +160,7 @@ class CsvReader:
         delimiter = find_delimiter(data) if chosen == "auto" else chosen
         check_blanks(data, delimiter, source)
         others = self._like.layout if self._like else None
-        head = self._head(data, delimiter, source, others, "train")
+        head = self.read(data, delimiter, source, others, "train")
         if head is None:
             return None
         layout = self._first_layout(head, source)
@@ -126,7 +168,7 @@ class CsvReader:
         log(f"{source}: delimiter {delimiter!r}, {header} header, {head.width} columns.")
         return _Start(delimiter, source, layout, head.start)
 
-    def _head(
+    def read(
         self, data: bytes, delimiter: str, source: str, others: Layout | None, first: str
     ) -> Head | None:
         """Return the head of a file; `others` is the layout of the files before it, as those of `first`.
@@ -167,43 +209,3 @@ class CsvReader:
             log(f"{source} has one column fewer than train: its rows have no weights.")
             expected = unweighted(expected)
         return aligned(expected, head.names, head.width, source, "train")
-
-    def _parts(self, schema: Schema) -> Iterator[Part]:
-        """Yield the parsed blocks of all files in order, a bounded number of them being in work."""
-        blocks = self._blocks(schema)
-        return in_order(lambda cells, block: cells.part(block), blocks, self._threads)
-
-    def _blocks(self, schema: Schema) -> Iterator[tuple[Cells, Block]]:
-        start = self._start
-        size = block_size(start.record_bytes)
-        streams, self._begun = self._begun or open_streams(self._channel), None
-        for stream in streams:
-            source = stream.source
-            blocks = read_blocks(stream, start.delimiter, size)
-            first = next(blocks, None)
-            if first is None:
-                continue
-            check_text(first.data, source)
-            head = self._head(first.data, start.delimiter, source, start.layout, start.source)
-            if head is None:
-                continue
-            layout = aligned(start.layout, head.names, head.width, source, start.source)
-            features = chosen(layout, self.schema(), schema)
-            headless = head.names is None
-            cells = Cells(
-                stream.file.path,
-                source,
-                start.delimiter,
-                layout,
-                features,
-                self._settings,
-                head.start,
-                headless,
-            )
-            if stream.file.is_part:
-                blocks = read_part(stream.file, source, start.delimiter, size, head.start)
-            elif len(first.data) > head.start:
-                lines = first.data.count(line_end(first.data), 0, head.start)
-                yield cells, Block(first.data[head.start :], head.start, lines)
-            for block in blocks:
-                yield cells, block

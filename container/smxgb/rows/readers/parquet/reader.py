@@ -6,7 +6,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from smxgb.rows.batch import CELL_BYTES, rows_of_batch
 from smxgb.rows.categories import CATEGORY
 from smxgb.rows.columns import aligned, assigned, check_partitions, chosen, schema_of
 from smxgb.rows.readers.parquet.types import check_index, check_types, converted, dictionaries, saved_index
+from smxgb.rows.readers.reader import Reader
 from smxgb.rows.readers.row_rules import (
     FLOAT_GROUPS,
     Fault,
@@ -35,8 +36,9 @@ from smxgb.wording import shown_column
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from smxgb.job import Channel, DataFile, DataSettings
+    from smxgb.job import Channel, DataFile
     from smxgb.rows.batch import Batch, Layout, Role, Schema
+    from smxgb.rows.readers.reader import Request
 
 ENCRYPTED_MAGIC = b"PARE"
 SIGNATURE_BYTES = 28
@@ -62,103 +64,111 @@ class _Table:
     index: frozenset[str]
 
 
-class ParquetReader:
-    """Reads the Parquet files of one channel; see `smxgb.rows.readers.Reader`."""
+def open_channel(request: Request) -> Reader:
+    """Return the reader of a channel of Parquet files: their footers tell the columns and rows of all.
 
-    def __init__(
-        self, channel: Channel, settings: DataSettings, *, threads: int, like: Schema | None
-    ) -> None:
-        self._channel = channel
-        self._settings = settings
-        self._threads = threads
-        self._like = like
+    Decoding costs next to nothing, but a streamed file comes over the network in each pass. Raises UserError
+    as `smxgb.rows.readers.open_reader` does.
+    """
+    channel = request.channel
+    tables = _tables(request)
+    layouts = _layouts(request, tables)
+    like = request.like
+    schema = like if like and like.layout else schema_of(layouts[0])
+    return Reader(
+        schema,
+        _Passes(request, tables, layouts, schema).batches,
+        sum(len(table.rows) for table in tables),
+        is_exact=True,
+        can_repeat=channel.format.is_cheap_to_repeat and channel.mode == "File",
+        # Arrow holds much of the largest row group while batches are cut from it.
+        buffer_bytes=max(CELL_BYTES * len(table.names) * table.largest for table in tables),
+    )
+
+
+def can_be_cut(file: DataFile) -> bool:  # noqa: ARG001 - its index tells where the rows of any part begin
+    """Tell that a file can be cut: its rows can."""
+    return True
+
+
+def _tables(request: Request) -> list[_Table]:
+    """Return the files that have rows, or all if none has: one without may be written with other columns."""
+    channel = request.channel
+    with ThreadPoolExecutor(request.threads, thread_name_prefix="parquet") as pool:
+        every = list(pool.map(partial(_table, channel), channel.files))
+    tables = [table for table in every if table.largest] or every
+    index = sorted(set[str]().union(*(table.index for table in tables)))
+    if index:
+        log(f"Channel {channel.name}: left out the index that pandas saved: {', '.join(index)}.")
+    return tables
+
+
+def _table(channel: Channel, file: DataFile) -> _Table:
+    source = shown_file(channel, file)
+    with _readable(file, source), pq.ParquetFile(file.path) as parquet:
+        schema, rows = parquet.schema_arrow, _rows(file, parquet.metadata)
+        largest = max(_group_sizes(parquet.metadata), default=0)
+    index = saved_index(schema)
+    fields = [field for field in schema if field.name not in index]
+    names = tuple(field.name for field in fields)
+    return _Table(file, source, names, tuple(field.type for field in fields), rows, largest, index)
+
+
+def _layouts(request: Request, tables: list[_Table]) -> list[Layout]:
+    """Return the layout of each file. Raises UserError with all files and columns that don't fit."""
+    first, *others = tables
+    layouts = [_first_layout(request, first)]
+    mistakes = Mistakes()
+    for table in others:
+        with mistakes.collect():
+            layouts.append(aligned(layouts[0], table.names, len(table.names), table.source, first.source))
+    mistakes.raise_any()
+    check_types(
+        (
+            (table.source, table.names, table.types, layout)
+            for table, layout in zip(tables, layouts, strict=True)
+        ),
+        dictionaries=request.settings.dictionaries,
+    )
+    return layouts
+
+
+def _first_layout(request: Request, table: _Table) -> Layout:
+    settings, like = request.settings, request.like
+    check_partitions(request.channel.name, table.names, settings)
+    width = len(table.names)
+    if like is not None and like.layout is not None:
+        return aligned(like.layout, table.names, width, table.source, "train")
+    check_index(settings, table.index, table.source)
+    drop = tuple(ref for ref in settings.drop if ref not in table.index)
+    layout = assigned(table.names, width, replace(settings, csv_weights=False, drop=drop), table.source)
+    return dictionaries(layout, table.types) if settings.dictionaries else layout
+
+
+class _Passes:
+    """Passes over the rows of `tables`."""
+
+    def __init__(self, request: Request, tables: list[_Table], layouts: list[Layout], schema: Schema) -> None:
+        self._channel = request.channel
+        self._settings = request.settings
+        self._threads = request.threads
+        self._tables = tables
+        self._layouts = layouts
+        self._schema = schema
         self._told = False
 
-    @property
-    def cheap_to_repeat(self) -> bool:
-        """Decoding costs next to nothing, but a streamed file comes over the network each time."""
-        return self._channel.mode == "File"
-
-    @property
-    def buffer_bytes(self) -> int:
-        """The largest row group, as 32-bit floats: Arrow holds much of it while batches are cut from it."""
-        return max((CELL_BYTES * len(table.names) * table.largest for table in self._tables), default=0)
-
-    def schema(self) -> Schema:
-        """Return the features; the columns of all files are checked."""
-        layouts = self._layouts
-        like = self._like
-        return like if like and like.layout else schema_of(layouts[0])
-
-    def expected_rows(self) -> int:
-        """Return how many rows the files have."""
-        return sum(len(table.rows) for table in self._tables)
-
-    def batches(self, schema: Schema) -> Iterator[Batch]:
-        """Yield all rows with the columns of `schema`."""
+    def batches(self, names: tuple[str, ...]) -> Iterator[Batch]:
+        """Yield all rows with the named features; the first pass with any tells of infinite values."""
         layout = self._layouts[0]
-        parts = self._parts(schema)
-        if schema.names and not self._told:
+        parts = self._parts(names)
+        if names and not self._told:
             self._told = True
             parts = with_infinities_told(parts, self._channel, shown_columns(layout))
-        return merged(parts, tuple(role for role, _ in layout.roles), schema.names)
+        return merged(parts, tuple(role for role, _ in layout.roles), names)
 
-    @cached_property
-    def _tables(self) -> list[_Table]:
-        """Those that have rows, or all if none has: a part without rows may be written with other columns."""
-        with ThreadPoolExecutor(self._threads, thread_name_prefix="parquet") as pool:
-            every = list(pool.map(self._table, self._channel.files))
-        tables = [table for table in every if table.largest] or every
-        index = sorted(set[str]().union(*(table.index for table in tables)))
-        if index:
-            log(f"Channel {self._channel.name}: left out the index that pandas saved: {', '.join(index)}.")
-        return tables
-
-    def _table(self, file: DataFile) -> _Table:
-        source = shown_file(self._channel, file)
-        with _readable(file, source), pq.ParquetFile(file.path) as parquet:
-            schema, rows = parquet.schema_arrow, _rows(file, parquet.metadata)
-            largest = max(_group_sizes(parquet.metadata), default=0)
-        index = saved_index(schema)
-        fields = [field for field in schema if field.name not in index]
-        names = tuple(field.name for field in fields)
-        return _Table(file, source, names, tuple(field.type for field in fields), rows, largest, index)
-
-    @cached_property
-    def _layouts(self) -> list[Layout]:
-        """The layout of each file. Raises UserError with all files and columns that don't fit."""
-        first, *others = self._tables
-        layouts = [self._first_layout(first)]
-        mistakes = Mistakes()
-        for table in others:
-            with mistakes.collect():
-                layouts.append(aligned(layouts[0], table.names, len(table.names), table.source, first.source))
-        mistakes.raise_any()
-        check_types(
-            (
-                (table.source, table.names, table.types, layout)
-                for table, layout in zip(self._tables, layouts, strict=True)
-            ),
-            dictionaries=self._settings.dictionaries,
-        )
-        return layouts
-
-    def _first_layout(self, table: _Table) -> Layout:
-        check_partitions(self._channel.name, table.names, self._settings)
-        width = len(table.names)
-        if self._like is None or self._like.layout is None:
-            check_index(self._settings, table.index, table.source)
-            drop = tuple(ref for ref in self._settings.drop if ref not in table.index)
-            settings = replace(self._settings, csv_weights=False, drop=drop)
-            layout = assigned(table.names, width, settings, table.source)
-            if self._settings.dictionaries:
-                layout = dictionaries(layout, table.types)
-            return layout
-        return aligned(self._like.layout, table.names, width, table.source, "train")
-
-    def _parts(self, schema: Schema) -> Iterator[Part]:
+    def _parts(self, names: tuple[str, ...]) -> Iterator[Part]:
         for table, layout in zip(self._tables, self._layouts, strict=True):
-            features = chosen(layout, self.schema(), schema)
+            features = chosen(layout, self._schema.names, names)
             with _readable(table.file, table.source):
                 yield from self._file_parts(table, layout, features)
 

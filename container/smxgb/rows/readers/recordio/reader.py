@@ -11,21 +11,22 @@ import pyarrow as pa
 
 from smxgb.errors import UserError
 from smxgb.rows.batch import SPARSE, Role, Schema, Sparse
-from smxgb.rows.prefetch import begun, in_order
+from smxgb.rows.prefetch import in_order
 from smxgb.rows.readers.column_picks import Taken, from_dense, from_sparse, numbered, taken
 from smxgb.rows.readers.csr import ascending, first_infinite
 from smxgb.rows.readers.framing import HEADER, LENGTH_BITS, MAGIC, cut_off, parse_header
+from smxgb.rows.readers.reader import Reader
 from smxgb.rows.readers.recordio.records import Rows, read_records
 from smxgb.rows.readers.row_rules import FLOAT_GROUPS, as_floats, clean, merged, with_infinities_told
-from smxgb.rows.readers.streams import open_streams
+from smxgb.rows.readers.streams import beginning, open_streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy.typing as npt
 
-    from smxgb.job import Channel, DataSettings
     from smxgb.rows.batch import Batch
+    from smxgb.rows.readers.reader import Request
     from smxgb.rows.readers.row_rules import Fault, Part
     from smxgb.rows.readers.streams import Stream
 
@@ -59,76 +60,73 @@ class _Form:
         return (*self.own_roles, *(role for role, _ in self.taking.roles))
 
 
-class RecordioReader:
-    """Reads the RecordIO-protobuf files of one channel; see `smxgb.rows.readers.Reader`."""
+def open_channel(request: Request) -> Reader:
+    """Return the reader of a channel of RecordIO-protobuf files: its first record tells the form of all.
 
-    cheap_to_repeat = False
-    buffer_bytes = 0
+    Dense records tell how many features there are; of sparse ones it is known when all rows were seen. Raises
+    UserError as `smxgb.rows.readers.open_reader` does.
+    """
+    channel = request.channel
+    start, streams = beginning(open_streams(channel), partial(_look, request))
+    if start is None:
+        raise UserError(f"channel {channel.name}: none of its files holds a record.")
+    form = start.form
+    schema = Schema((), invented=True) if form.width is None else Schema.unnamed(form.width)
+    expected = round(channel.size * start.inflation / start.record_bytes)
+    return Reader(schema, _Pass(request, form, streams).batches, expected)
 
-    def __init__(
-        self, channel: Channel, settings: DataSettings, *, threads: int, like: Schema | None
-    ) -> None:
-        self._channel = channel
-        self._settings = settings
-        self._threads = threads
-        self._like = like
-        self._begun: Iterator[tuple[Block]] | None = None
-        self._inflation = 0.0
+
+@dataclass(frozen=True)
+class _Start:
+    """What the first record of a channel tells, and the mean length of the first ones in bytes."""
+
+    form: _Form
+    record_bytes: float
+    inflation: float
+
+
+def _look(request: Request, stream: Stream) -> _Start | None:
+    """Return what the first record of a stream tells, None if it has none."""
+    block = next(read_blocks(stream), None)
+    if block is None:
+        return None
+    rows = read_records(block.records[:1], block.source, block.first)
+    dense = len(rows.values) > 0 and not len(rows.keys)
+    weighted = rows.weight is not None
+    roles: tuple[Role, ...] = ("label", "weight") if weighted else ("label",)
+    taking = taken(request.settings, roles, request.channel.name, block.source)
+    form = _Form(len(rows.values) if dense else None, weighted, taking)
+    record_bytes = sum(map(len, block.records)) / len(block.records) + HEADER.size
+    return _Start(form, record_bytes, stream.inflation)
+
+
+class _Pass:
+    """The one pass over the rows of `streams`."""
+
+    def __init__(self, request: Request, form: _Form, streams: Iterator[Stream]) -> None:
+        self._request = request
+        self._form = form
+        self._streams = streams
         self._width = 0
 
-    def schema(self) -> Schema:
-        """Return the schema of dense records; that of sparse ones is known when all rows were seen."""
-        self._begin()
-        return Schema.unnamed(self._form.width) if self._form.width is not None else Schema((), invented=True)
-
-    def expected_rows(self) -> int:
-        """Return about how many rows there are, from the length of the first records."""
-        self._begin()
-        return round(self._channel.size * self._inflation / self._record_bytes)
-
-    def batches(self, schema: Schema) -> Iterator[Batch]:
-        """Yield all rows with the columns of `schema`, or as sparse ones."""
-        blocks = self._begin()
-        self._begun = None
+    def batches(self, names: tuple[str, ...]) -> Iterator[Batch]:
+        """Yield all rows with the named features, or as sparse ones."""
         form = self._form
-        names = None if form.width is None else schema.names
-        columns = [*form.roles, *(["the values"] if names is None else names)]
-        parts = with_infinities_told(
-            in_order(partial(self._part, form), blocks, self._threads), self._channel, columns
-        )
-        for batch in merged(parts, form.roles, names):
+        of_features = None if form.width is None else names
+        columns = [*form.roles, *(["the values"] if of_features is None else of_features)]
+        blocks = ((block,) for stream in self._streams for block in read_blocks(stream))
+        parts = in_order(self._part, blocks, self._request.threads)
+        told = with_infinities_told(parts, self._request.channel, columns)
+        for batch in merged(told, form.roles, of_features):
             yield replace(batch, width=self._width) if isinstance(batch, Sparse) else batch
 
-    def _begin(self) -> Iterator[tuple[Block]]:
-        """Return the blocks of all files, of which the first has been looked at."""
-        if self._begun is None:
-            blocks = self._blocks()
-            first = next(blocks, None)
-            if first is None:
-                raise UserError(f"channel {self._channel.name}: none of its files holds a record.")
-            (block,) = first
-            rows = read_records(block.records[:1], block.source, block.first)
-            dense = len(rows.values) > 0 and not len(rows.keys)
-            weighted = rows.weight is not None
-            roles: tuple[Role, ...] = ("label", "weight") if weighted else ("label",)
-            taking = taken(self._settings, roles, self._channel.name, block.source)
-            self._form = _Form(len(rows.values) if dense else None, weighted, taking)
-            self._record_bytes = sum(map(len, block.records)) / len(block.records) + HEADER.size
-            self._begun = begun(first, blocks)
-        return self._begun
-
-    def _blocks(self) -> Iterator[tuple[Block]]:
-        for stream in open_streams(self._channel):
-            for block in read_blocks(stream):
-                self._inflation = self._inflation or stream.inflation
-                yield (block,)
-
-    def _part(self, form: _Form, block: Block) -> Part:
+    def _part(self, block: Block) -> Part:
+        form = self._form
         rows = read_records(block.records, block.source, block.first)
         self._width = max(self._width, rows.width)
         _check(rows, form, block)
         given = _given(rows, form, block)
-        part, faults = clean(numbered(given), form.roles, self._settings)
+        part, faults = clean(numbered(given), form.roles, self._request.settings)
         if faults:
             raise UserError(*(_text(fault, given, form, block) for fault in faults))
         return part

@@ -483,13 +483,13 @@ def test_rows_that_are_dropped_are_counted_and_may_hold_other_mistakes(csv: Data
     reader = csv._reader(
         "y,w,a\n,-1,inf\n1,1,2\n,2,3\n", None, "train", {"weight": "w", "invalid_label": "drop"}
     )
-    (batch,) = reader.batches(reader.schema())
+    (batch,) = reader.batches()
     assert (batch.rows, batch.dropped) == (1, 2)
 
 
 def test_a_channel_of_which_every_row_is_dropped_has_one_empty_batch(csv: Data) -> None:
     reader = csv._reader(",1\n,2\n", None, "train", {"invalid_label": "drop"})
-    (batch,) = reader.batches(reader.schema())
+    (batch,) = reader.batches()
     assert (batch.rows, batch.dropped, batch.features.num_columns) == (0, 2, 1)
 
 
@@ -596,9 +596,9 @@ def test_rows_keep_their_order_over_blocks_files_and_batches(csv: Data, threads:
         "3.csv": "".join(lines[100_000:]),
     }
     reader = csv._reader(files, None, "train", {})
-    batches = list(reader.batches(reader.schema()))
+    batches = list(reader.batches())
     assert [batch.rows for batch in batches] == [ROWS, ROWS, ROWS, 17]
-    assert reader.expected_rows() == pytest.approx(rows, rel=0.8)
+    assert reader.expected_rows == pytest.approx(rows, rel=0.8)
     assert np.array_equal(
         np.concatenate([batch.label for batch in batches]), np.arange(rows, dtype=np.float32)
     )
@@ -611,25 +611,25 @@ def test_rows_are_counted_by_rows_where_the_header_fills_a_block(csv: Data) -> N
     header = ",".join(["y", *(f"feature_name_{column:06}" for column in range(width))])
     rows = [",".join([str(row % 2), *(f"{row}.0123456789012345" for _ in range(width))]) for row in range(5)]
     reader = csv._reader("\n".join([header, *rows]) + "\n", None, "train", {})
-    assert len(reader.schema().names) == width
-    assert reader.expected_rows() == pytest.approx(5, abs=2)
-    assert sum(batch.rows for batch in reader.batches(reader.schema())) == 5
+    assert len(reader.schema.names) == width
+    assert reader.expected_rows == pytest.approx(5, abs=2)
+    assert sum(batch.rows for batch in reader.batches()) == 5
 
 
 def test_rows_are_counted_by_the_first_file_that_has_some(csv: Data) -> None:
     rows = "".join(f"{row % 2},{row}.25\n" for row in range(5000))
     files = {"1.csv": "y,a\n", "2.csv": "\n", "3.csv": f"y,a\n{rows}", "4.csv": "y,a\n"}
     reader = csv._reader(files, None, "train", {})
-    assert reader.schema().names == ("a",)
-    assert reader.expected_rows() == pytest.approx(5000, rel=0.3)
-    assert sum(batch.rows for batch in reader.batches(reader.schema())) == 5000
+    assert reader.schema.names == ("a",)
+    assert reader.expected_rows == pytest.approx(5000, rel=0.3)
+    assert sum(batch.rows for batch in reader.batches()) == 5000
 
 
 def test_a_header_alone_is_no_row(csv: Data) -> None:
     reader = csv._reader({"1.csv": "y,a\n", "2.csv": "y,a\n"}, None, "train", {})
-    assert reader.schema().names == ("a",)
-    assert reader.expected_rows() == 0
-    assert list(reader.batches(reader.schema())) == []
+    assert reader.schema.names == ("a",)
+    assert reader.expected_rows == 0
+    assert list(reader.batches()) == []
 
 
 def test_the_line_of_a_late_mistake_is_right(csv: Data, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -642,7 +642,7 @@ def test_the_line_of_a_late_mistake_is_right(csv: Data, monkeypatch: pytest.Monk
 def test_a_wide_table_is_read_in_batches_of_few_rows(csv: Data) -> None:
     frame = pd.DataFrame(np.arange(500 * 10_000).reshape(500, 10_000) % 10)
     reader = csv._reader(frame.to_csv(header=False, index=False), None, "train", {})
-    batches = list(reader.batches(reader.schema()))
+    batches = list(reader.batches())
     assert max(batch.rows for batch in batches) == 419
     read = np.concatenate([np.column_stack(batch.features.columns[:9]) for batch in batches])
     assert np.array_equal(read, frame.iloc[:, 1:10])

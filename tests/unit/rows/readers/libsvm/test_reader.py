@@ -169,7 +169,7 @@ def test_features_may_be_bounds_weights_or_groups_and_keep_their_places(libsvm: 
 
 def test_a_feature_that_is_taken_still_tells_where_features_begin_and_end(libsvm: Data) -> None:
     reader = libsvm._reader("1 0:2 1:4\n0 0:5 2:3\n", None, "train", {"weight": 0, "drop": (2,)})
-    (batch,) = reader.batches(reader.schema())
+    (batch,) = reader.batches()
     summary = summarise(batch)
     assert summary.extent == Extent(0, 2)
     assert summary.present == 1

@@ -355,10 +355,10 @@ def test_row_groups_become_full_batches_in_order(parquet: Data, tmp_path: Any) -
     table = pa.table({"y": np.arange(rows), "a": np.arange(rows) / 4})
     pq.write_table(table, tmp_path / "groups.parquet", row_group_size=50_000)
     reader = parquet._reader((tmp_path / "groups.parquet").read_bytes(), None, "train", {})
-    assert reader.expected_rows() == rows
-    assert reader.cheap_to_repeat is (parquet.mode == "File")
+    assert reader.expected_rows == rows
+    assert reader.can_repeat is (parquet.mode == "File")
     for _ in range(2):
-        batches = list(reader.batches(reader.schema()))
+        batches = list(reader.batches())
         assert [batch.rows for batch in batches] == [ROWS, ROWS, 5]
         assert np.array_equal(np.concatenate([batch.label for batch in batches]), np.arange(rows))
 

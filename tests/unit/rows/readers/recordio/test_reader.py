@@ -51,7 +51,7 @@ def test_the_shape_says_how_many_features_there_are(recordio: Data) -> None:
     reader = recordio._reader(
         framed([record(tensor([4], keys=[7], shape=[12]), tensor([1]))]), None, "train", {}
     )
-    (batch,) = reader.batches(reader.schema())
+    (batch,) = reader.batches()
     assert batch.width == 12
 
 
@@ -63,7 +63,7 @@ def test_a_dense_shape_may_have_several_dimensions(recordio: Data) -> None:
 def test_the_product_of_a_shape_does_not_overflow(recordio: Data) -> None:
     rows = [record(tensor([4], keys=[7], shape=[2**32, 2**32]), tensor([1]))]
     reader = recordio._reader(framed(rows), None, "train", {})
-    (batch,) = reader.batches(reader.schema())
+    (batch,) = reader.batches()
     assert batch.width == 2**64
 
 
