@@ -43,39 +43,38 @@ CELLS = {
         train=b"1,2,3\n0,2,4\n1,2,5,6\n",
     ),
     "an empty label": Mistake(
-        "UserError: train/data.csv, line 2, column 0: '' is not a label: a finite number is needed."
-        " Mend these rows (classes are 0, 1, 2 and so on), leave them out with invalid_label=drop, or name "
-        "another column with "
-        "label_column.",
+        "UserError: train/data.csv, line 2, column 0: the label is empty: a finite number is needed."
+        " Correct these rows (classes are 0, 1, 2 and so on), leave them out with invalid_label=drop, or "
+        "name another column with label_column.",
         train=b"1,2,3\n,2,4\n1,2,5\n",
     ),
     "a label that is a word": Mistake(
         "UserError: train/data.csv, line 1, column 0: 'yes' is not a label: a finite number is "
-        "needed (so too line 2). Mend these rows (classes are 0, 1, 2 and so on), leave them out with "
+        "needed (so too line 2). Correct these rows (classes are 0, 1, 2 and so on), leave them out with "
         "invalid_label=drop, or name "
         "another column with label_column.",
         train=b"yes,2,3\nno,2,4\n",
     ),
     "infinite values": Mistake(
         "UserError: train/data.csv, line 2, column 1: 'inf' is infinite, or beyond a 32-bit float "
-        "(3.4e38) (so too line 3). Mend the values, or let them count as missing with "
+        "(3.4e38) (so too line 3). Correct the values, or let them count as missing with "
         "infinity=missing.",
         train=b"1,2,3\n0,inf,4\n1,-inf,5\n",
     ),
     "a number beyond 32 bits": Mistake(
         "UserError: train/data.csv, line 2, column 1: '1e400' is infinite, or beyond a 32-bit float"
-        " (3.4e38). Mend the values, or let them count as missing with infinity=missing.",
+        " (3.4e38). Correct the values, or let them count as missing with infinity=missing.",
         train=b"1,2,3\n0,1e400,4\n",
     ),
     "a negative weight": Mistake(
         "UserError: train/data.csv, line 2, column 1: '-1' is not a weight: a finite number, 0 or "
-        "more, is needed. Mend these rows.",
+        "more, is needed. Correct these rows.",
         {"csv_weights": 1},
         b"1,2,3\n0,-1,4\n",
     ),
     "an empty weight": Mistake(
-        "UserError: train/data.csv, line 3, column 1 ('w'): '' is not a weight: a finite number, 0 "
-        "or more, is needed. Mend these rows.",
+        "UserError: train/data.csv, line 3, column 1 ('w'): the weight is empty: a finite number, 0 "
+        "or more, is needed. Correct these rows.",
         {"weight_column": "w"},
         b"y,w,x\n1,1,3\n0,,4\n",
     ),
@@ -92,20 +91,20 @@ CELLS = {
         b"1,1,3,0\n0,1,4,0\n",
     ),
     "an empty bound": Mistake(
-        "UserError: train/data.csv, line 2, column 1: '' is not an upper bound: a number above 0 "
-        "and not below the lower bound, or inf, is needed. Mend these rows.",
+        "UserError: train/data.csv, line 2, column 1: the upper bound is empty: a number above 0 "
+        "and not below the lower bound, or inf, is needed. Correct these rows.",
         {"objective": "survival:aft", "label_lower_column": 0, "label_upper_column": 1},
         b"1,2,3\n2,,4\n",
     ),
     "a bound below 0": Mistake(
         "UserError: train/data.csv, line 2, column 0: '-5' is not a lower bound: a number, 0 or more, or "
-        "-inf is needed. Mend these rows.",
+        "-inf is needed. Correct these rows.",
         {"objective": "survival:aft", "label_lower_column": 0, "label_upper_column": 1},
         b"1,2,3\n-5,4,4\n",
     ),
     "bounds the wrong way round": Mistake(
         "UserError: train/data.csv, line 2, column 1: '4' is not an upper bound: a number above 0 "
-        "and not below the lower bound, or inf, is needed. Mend these rows.",
+        "and not below the lower bound, or inf, is needed. Correct these rows.",
         {"objective": "survival:aft", "label_lower_column": 0, "label_upper_column": 1},
         b"1,2,3\n5,4,4\n",
     ),
@@ -116,15 +115,15 @@ CELLS = {
         b",2,3\n,2,4\n",
     ),
     "a label that is missing in Parquet": Mistake(
-        "UserError: train/0.parquet, row 1, column 0 ('label'): None is not a label: a finite "
-        "number is needed. Mend these rows (classes are 0, 1, 2 and so on), leave them out with "
+        "UserError: train/0.parquet, row 1, column 0 ('label'): the label is empty: a finite "
+        "number is needed. Correct these rows (classes are 0, 1, 2 and so on), leave them out with "
         "invalid_label=drop, or name another"
         " column with label_column.",
         train=parquet(table(COLUMNS, label=[1.0, None])),
     ),
     "an infinite value in Parquet": Mistake(
         "UserError: train/0.parquet, row 1, column 2 ('b'): inf is infinite, or beyond a 32-bit "
-        "float (3.4e38). Mend the values, or let them count as missing with infinity=missing.",
+        "float (3.4e38). Correct the values, or let them count as missing with infinity=missing.",
         train=parquet(table(COLUMNS, b=[3.0, float("inf")])),
     ),
     "bad cells in both channels": Mistake(

@@ -84,7 +84,7 @@ TABLE = {
     ),
     "a header in one channel only": Mistake(
         "UserError: validation/data.csv: its first record (label, age, height) looks like a header, and "
-        "train has none: mend the record, or write a header into every file or into none.",
+        "train has none: correct the record, or write a header into every file or into none.",
         validation=NAMED,
     ),
     "a header that is asked for and not there": Mistake(
@@ -98,7 +98,7 @@ TABLE = {
         train=b"1  0.5  3\n0  0.1  4\n",
     ),
     "a quote that never ends": Mistake(
-        "UserError: train/data.csv, line 2: a quoted field begins that is never closed. Mend the quotes.",
+        "UserError: train/data.csv, line 2: a quoted field begins that is never closed. Correct the quotes.",
         train=b'1,2,3\n0,"2,4\n1,2,5\n',
     ),
     "a header in another encoding": Mistake(

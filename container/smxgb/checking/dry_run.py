@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 from smxgb.errors import Mistakes, UserError
 from smxgb.log import log
 from smxgb.machine import memory_available
-from smxgb.rows import Runs, Summary, count_features, no_rows, open_reader, reading_bytes, settle, summarise
+from smxgb.rows import (
+    Runs,
+    Summary,
+    count_features,
+    no_rows,
+    open_reader,
+    reading_bytes,
+    reading_settings,
+    settle,
+    summarise,
+)
 from smxgb.training import examine, free_gpu_memory, start_block
 from smxgb.wording import counted
 
@@ -47,12 +57,13 @@ def rehearse(job: Job) -> Shape:
     hosts = len(job.hosts.names)
     where = "on this host" if hosts == 1 else f"on {hosts} hosts"
     log(f"Workers: {hosts * job.team.workers}, {where}, each with {counted(job.threads, 'thread')}.")
+    settings = reading_settings(job.parameters.settings, job.channels)
     mistakes = Mistakes()
     looks: dict[str, _Look] = {}
     schema: Schema | None = None
     for channel in job.channels:
         with mistakes.collect():
-            reader = open_reader(channel, job.data, threads=job.threads, like=schema)
+            reader = open_reader(channel, settings, threads=job.threads, like=schema)
             schema = schema or reader.schema
             looks[channel.name] = _look_at(channel, reader, job)
         if schema is None:
@@ -99,9 +110,9 @@ def _settled(schema: Schema, looks: Mapping[str, _Look], job: Job) -> tuple[Sche
     """Return the features and the channels' shapes; no names if only rows to come tell how many there are."""
     summaries = {name: look.summary for name, look in looks.items()}
     types = {name: look.channel.content_type for name, look in looks.items()}
-    count, _ = count_features(summaries, types, job.data.indexing)
+    count, _ = count_features(summaries, types, job.parameters.settings.libsvm_indexing)
     if "train" in looks and (schema.names or all(look.whole for look in looks.values())):
-        schema = settle(schema, summaries, types, job.data.indexing)
+        schema = settle(schema, summaries, types, job.parameters.settings.libsvm_indexing)
     shapes = {}
     for name, look in looks.items():
         shapes[name] = replace(look.summary.shape(count), rows=look.rows)

@@ -21,7 +21,7 @@ from smxgb.job.content_types import (
     Format,
     extension,
 )
-from smxgb.job.job import DataSettings, Job, Places, load_job, read_hyperparameters, read_settings
+from smxgb.job.job import Job, Places, load_job, read_hyperparameters, read_settings
 from smxgb.job.team import Device, Mode, Team, choose_team
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "Channels",
     "ContentType",
     "DataFile",
-    "DataSettings",
     "Device",
     "Format",
     "Job",

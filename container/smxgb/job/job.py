@@ -4,68 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from smxgb.environment import Paths, can_write, read_hosts, read_json
 from smxgb.errors import Mistakes, UserError
 from smxgb.job.channels import find_channels
 from smxgb.job.team import choose_team, refuse_pipes
 from smxgb.machine import read_machine
-from smxgb.settings import ColumnRef, kind_of, parse, tunes_on_train
+from smxgb.settings import kind_of, parse, tunes_on_train
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from smxgb.environment import Hosts
-    from smxgb.job.channels import Channels, Name
+    from smxgb.job.channels import Channels
     from smxgb.job.team import Team
     from smxgb.machine import Machine
     from smxgb.settings import Hyperparameters, Parsed
-
-
-@dataclass(frozen=True)
-class Partition:
-    """A column that the names of a channel's folders hold, as y=0 (Hive's layout), and one of its values.
-
-    `varies` says that there are others, so that the rows can't be told apart without the column.
-    """
-
-    channel: Name
-    column: str
-    value: str
-    varies: bool
-
-
-@dataclass(frozen=True)
-class DataSettings:
-    """How the rows of a file are to be read.
-
-    `label` None is the first column that has no other role. `csv_weights` puts the instance weight into the
-    CSV column with index 1, as AWS's image does. `delimiter` is "auto" or one character. `dictionaries` says
-    that dictionary columns of Parquet hold categories, as those of `categorical` do. `partitions` are columns
-    that files may lack: `drop` may name them all the same.
-    """
-
-    label: ColumnRef | None = None
-    weight: ColumnRef | None = None
-    group: ColumnRef | None = None
-    lower: ColumnRef | None = None
-    upper: ColumnRef | None = None
-    drop: tuple[ColumnRef, ...] = ()
-    categorical: tuple[ColumnRef, ...] = ()
-    dictionaries: bool = False
-    csv_weights: bool = False
-    header: Literal["auto", "true", "false"] = "auto"
-    delimiter: str = "auto"
-    invalid_label: Literal["error", "drop"] = "error"
-    infinity: Literal["error", "missing"] = "error"
-    indexing: Literal["auto", "0", "1"] = "auto"
-    partitions: tuple[Partition, ...] = ()
-
-    @property
-    def absent(self) -> set[str]:
-        """The columns that no file must hold to be dropped."""
-        return {partition.column for partition in self.partitions}
 
 
 @dataclass(frozen=True)
@@ -87,32 +42,6 @@ class Job:
     def threads(self) -> int:
         """The threads of each worker."""
         return self.parameters.settings.nthread or max(1, self.machine.threads // self.team.workers)
-
-    @property
-    def data(self) -> DataSettings:
-        """How the rows are to be read."""
-        settings = self.parameters.settings
-        return DataSettings(
-            label=settings.label_column,
-            weight=settings.weight_column,
-            group=settings.group_column,
-            lower=settings.label_lower_column,
-            upper=settings.label_upper_column,
-            drop=settings.drop_columns,
-            categorical=settings.categorical_columns,
-            dictionaries=settings.enable_categorical,
-            csv_weights=settings.csv_weights,
-            header=settings.csv_header,
-            delimiter=settings.csv_delimiter,
-            invalid_label=settings.invalid_label,
-            infinity=settings.infinity,
-            indexing=settings.libsvm_indexing,
-            partitions=tuple(
-                Partition(channel.name, column, min(values), len(values) > 1)
-                for channel in self.channels
-                for column, values in channel.partitions.items()
-            ),
-        )
 
 
 @dataclass(frozen=True)

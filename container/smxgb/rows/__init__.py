@@ -6,11 +6,14 @@ from smxgb.rows.group import Group, Joined, Solo
 from smxgb.rows.loading import Loaded, load
 from smxgb.rows.query_groups import Runs
 from smxgb.rows.readers import Reader, open_reader
+from smxgb.rows.reading_settings import ReadingSettings, reading_settings
+from smxgb.rows.roles import ROLES
 from smxgb.rows.store import Stored, reading_bytes
 from smxgb.rows.summary import Shape, Summary, no_rows, summarise
 
 __all__ = [
     "CELL_BYTES",
+    "ROLES",
     "Batch",
     "FloatArray",
     "Group",
@@ -19,6 +22,7 @@ __all__ = [
     "Layout",
     "Loaded",
     "Reader",
+    "ReadingSettings",
     "Runs",
     "Schema",
     "Shape",
@@ -31,6 +35,7 @@ __all__ = [
     "no_rows",
     "open_reader",
     "reading_bytes",
+    "reading_settings",
     "settle",
     "summarise",
 ]

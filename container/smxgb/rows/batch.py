@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     import numpy as np
     import numpy.typing as npt
+
+    from smxgb.rows.roles import RoleArray, RoleName
 
 type FloatArray = npt.NDArray[np.float32]
 type GroupArray = npt.NDArray[np.int64]
@@ -25,10 +27,6 @@ BATCH_BYTES = 16 << 20
 CELL_BYTES = 4
 """Bytes of a float32."""
 
-type Role = Literal["label", "weight", "group", "lower", "upper"]
-"""What a column that is not a feature is for."""
-ROLES: tuple[Role, ...] = get_args(Role.__value__)
-
 
 @dataclass(frozen=True)
 class Layout:
@@ -41,7 +39,7 @@ class Layout:
     columns: tuple[str, ...] | None
     width: int
     features: tuple[int, ...]
-    roles: tuple[tuple[Role, int], ...]
+    roles: tuple[tuple[RoleName, int], ...]
     categorical: tuple[int, ...] = ()
 
     def name(self, position: int) -> str | None:
@@ -77,18 +75,13 @@ class Dense:
     """Rows as columns of numbers.
 
     `features` holds a column for each name of the schema, null or NaN where a value is missing: float32, or a
-    dictionary of strings for a feature of categories.
-    `label`, `weight`, `lower` and `upper` are float32 of shape (rows,), `group` is int64 of shape (rows,).
-    Labels are finite, weights finite and not negative, bounds may be infinite but not NaN; a feature is never
-    infinite. `dropped` counts the rows that were left out for their invalid label since the last batch.
+    dictionary of strings for a feature of categories. A feature is never infinite.
+    `roles` has the values of each role that the rows have, as the rules of `smxgb.rows.roles` want them.
+    `dropped` counts the rows that were left out for their invalid label since the last batch.
     """
 
     features: pa.Table
-    label: FloatArray | None
-    weight: FloatArray | None = None
-    group: GroupArray | None = None
-    lower: FloatArray | None = None
-    upper: FloatArray | None = None
+    roles: Mapping[RoleName, RoleArray]
     dropped: int = 0
 
     @property
@@ -108,11 +101,7 @@ class Sparse:
     """
 
     features: pa.Table
-    label: FloatArray | None
-    weight: FloatArray | None = None
-    group: GroupArray | None = None
-    lower: FloatArray | None = None
-    upper: FloatArray | None = None
+    roles: Mapping[RoleName, RoleArray]
     dropped: int = 0
     width: int = 0
 

@@ -10,31 +10,17 @@ from typing import TYPE_CHECKING
 
 from smxgb.errors import Mistakes, UserError
 from smxgb.log import log
-from smxgb.rows.batch import Layout, Role, Schema
+from smxgb.rows.batch import Layout, Schema
+from smxgb.rows.roles import ROLES
 from smxgb.wording import short, shown_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from smxgb.job import DataSettings, Name
+    from smxgb.job import Name
+    from smxgb.rows.reading_settings import ReadingSettings
+    from smxgb.rows.roles import RoleName
     from smxgb.settings import ColumnRef
-
-SETTINGS: dict[Role, str] = {
-    "label": "label_column",
-    "weight": "weight_column",
-    "group": "group_column",
-    "lower": "label_lower_column",
-    "upper": "label_upper_column",
-}
-"""The hyperparameter that names the column of each role."""
-
-ROLE_WORDS: dict[Role, str] = {
-    "label": "Label",
-    "weight": "Weights",
-    "group": "Groups",
-    "lower": "Lower bounds",
-    "upper": "Upper bounds",
-}
 
 WIDEST = 100_000
 """Columns of a table. Each costs 10 KB, and 0.2 ms a batch, of which a table so wide has one for 41 rows."""
@@ -43,19 +29,20 @@ LISTED = 10
 """How many columns one message names."""
 
 
-def label_index(settings: DataSettings) -> int | None:
+def label_index(settings: ReadingSettings) -> int | None:
     """Return the label's index as far as the settings tell it, None if that takes the names of columns."""
-    ref = settings.label if settings.lower is None else settings.lower
+    columns = settings.columns
+    ref = columns.get("lower", columns.get("label"))
     if ref is not None:
         return ref if isinstance(ref, int) else None
     dropped = (ref for ref in settings.drop if ref not in settings.absent)
-    others = [*dropped, settings.weight, settings.group]
+    others = [*dropped, columns.get("weight"), columns.get("group")]
     if any(isinstance(other, str) for other in others):
         return None
     return next(index for index in count() if index not in others)
 
 
-def assigned(names: tuple[str, ...] | None, width: int, settings: DataSettings, source: str) -> Layout:
+def assigned(names: tuple[str, ...] | None, width: int, settings: ReadingSettings, source: str) -> Layout:
     """Return the layout of a channel's first file, whose `width` columns have `names`, if any.
 
     `source` is the file as messages show it. The label is the first column left if no setting names one, and
@@ -69,7 +56,7 @@ def assigned(names: tuple[str, ...] | None, width: int, settings: DataSettings, 
         )
     taken, roles, categorical = _chosen_columns(names, width, settings, source)
     left = [position for position in range(width) if position not in taken]
-    if left and settings.label is None and settings.lower is None:
+    if left and not settings.columns.keys() & {"label", "lower"}:
         roles.append(("label", left.pop(0)))
     if settings.csv_weights and "label" in dict(roles):
         roles.append(("weight", _after_label(roles, left, names, source)))
@@ -77,7 +64,7 @@ def assigned(names: tuple[str, ...] | None, width: int, settings: DataSettings, 
         if position in categorical:
             raise UserError(
                 f"categorical_columns names {shown_column(position, names)} of {source}, which is the {role} "
-                f"by its place: name the {role} with {SETTINGS[role]}."
+                f"by its place: name the {role} with {ROLES[role].setting}."
             )
     if not left:
         raise UserError(
@@ -85,19 +72,19 @@ def assigned(names: tuple[str, ...] | None, width: int, settings: DataSettings, 
             "settings name: add feature columns, or set csv_delimiter if the file is CSV with an unusual one."
         )
     layout = Layout(names, width, tuple(left), tuple(roles), tuple(categorical))
-    log(_described(layout, chosen_label=settings.label is not None))
+    log(_described(layout, chosen_label="label" in settings.columns))
     return layout
 
 
 def _chosen_columns(
-    names: tuple[str, ...] | None, width: int, settings: DataSettings, source: str
-) -> tuple[dict[int, str], list[tuple[Role, int]], list[int]]:
+    names: tuple[str, ...] | None, width: int, settings: ReadingSettings, source: str
+) -> tuple[dict[int, str], list[tuple[RoleName, int]], list[int]]:
     """Return the columns that settings name: no features, each with its setting; roles; categories."""
     mistakes = Mistakes()
     with mistakes.collect():
         check_names(names, source)
     taken: dict[int, str] = {}
-    roles: list[tuple[Role, int]] = []
+    roles: list[tuple[RoleName, int]] = []
     for role, ref, setting in _references(settings, names):
         with mistakes.collect():
             position = _find(setting, ref, names, width, source)
@@ -132,7 +119,7 @@ def _described(layout: Layout, *, chosen_label: bool) -> str:
     for role, position in layout.roles:
         name = layout.name(position)
         where = f"column {position}" + (", the first one" if role == "label" and not chosen_label else "")
-        parts.append(f"{ROLE_WORDS[role]}: {where if name is None else f'{short(name)!r} ({where})'}.")
+        parts.append(f"{ROLES[role].word}: {where if name is None else f'{short(name)!r} ({where})'}.")
     count = f"{len(layout.features):,}"
     if layout.columns is not None:
         names = [short(layout.columns[position]) for position in layout.features]
@@ -202,7 +189,7 @@ def chosen(layout: Layout, names: tuple[str, ...], wanted: tuple[str, ...]) -> t
     return tuple(index for name, index in zip(names, layout.features, strict=True) if name in found)
 
 
-def check_partitions(channel: Name, names: tuple[str, ...] | None, settings: DataSettings) -> None:
+def check_partitions(channel: Name, names: tuple[str, ...] | None, settings: ReadingSettings) -> None:
     """Raise UserError for columns that only the names of a channel's folders hold.
 
     `names` are those that its first file has, if any: a table may hold the columns all the same.
@@ -247,8 +234,8 @@ def _check_same(layout: Layout, names: tuple[str, ...], source: str, first: str)
 
 
 def _references(
-    settings: DataSettings, names: tuple[str, ...] | None
-) -> Iterator[tuple[Role | None, ColumnRef, str]]:
+    settings: ReadingSettings, names: tuple[str, ...] | None
+) -> Iterator[tuple[RoleName | None, ColumnRef, str]]:
     """Yield each column that the settings name, with its role (None: dropped) and the setting as given.
 
     A file, whose columns have `names`, may lack those that folders hold.
@@ -256,14 +243,14 @@ def _references(
     absent = settings.absent.difference(names or ())
     for ref in dict.fromkeys(ref for ref in settings.drop if ref not in absent):
         yield None, ref, f"drop_columns={short(str(ref))}"
-    for role, setting in SETTINGS.items():
-        ref = getattr(settings, role)
-        if ref is not None:
-            yield role, ref, f"{setting}={short(str(ref))}"
+    for name, role in ROLES.items():
+        if name in settings.columns:
+            ref = settings.columns[name]
+            yield name, ref, f"{role.setting}={short(str(ref))}"
 
 
 def _after_label(
-    roles: list[tuple[Role, int]], left: list[int], names: tuple[str, ...] | None, source: str
+    roles: list[tuple[RoleName, int]], left: list[int], names: tuple[str, ...] | None, source: str
 ) -> int:
     """Take the column of `csv_weights` out of those that are left, and return its position.
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 from smxgb.errors import Mistakes
 from smxgb.rows.batch import SPARSE, Dense, Sparse
 from smxgb.rows.query_groups import QueryGroups
+from smxgb.rows.roles import ROLES
 from smxgb.rows.store import Stored
 from smxgb.settings import OBJECTIVES, kind_of
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from smxgb.rows.batch import Batch, Schema
+    from smxgb.rows.roles import RoleName
     from smxgb.rows.summary import Summary
     from smxgb.settings import Hyperparameters
 
@@ -86,7 +88,7 @@ def _weighed(kept: Stored) -> Stored:
 
     def batches() -> Iterator[Batch]:
         for batch in kept.batches():
-            yield replace(batch, weight=np.ones(batch.rows, np.float32))
+            yield replace(batch, roles={**batch.roles, "weight": np.ones(batch.rows, np.float32)})
 
     groups = kept.groups and replace(kept.groups, weights=np.ones(len(kept.groups.sizes), np.float32))
     return replace(kept, batches=batches, groups=groups)
@@ -96,21 +98,24 @@ def _batch(schema: Schema, rows: Summary, count: int) -> Iterator[Batch]:
     """Yield so many rows, all missing, like `rows`: with what they have beside features."""
     highest = rows.label.highest if rows.label else 1.0
     # The label is one that the objective takes. If those of a group are all 0, ndcg counts 1, however light.
-    values: Mapping[str, float] = {
+    values: Mapping[RoleName, float] = {
         "label": max(highest, 1.0) if "group" in rows.roles else highest,
+        "weight": NEXT_TO_NOTHING,
+        "group": 1,
         "lower": 1,
         "upper": 1,
-        "weight": NEXT_TO_NOTHING,
     }
-    roles = {*rows.roles, "weight"} if count else rows.roles
-    given = {role: np.full(count, value, np.float32) for role, value in values.items() if role in roles}
-    label, weight, lower, upper = (given.get(role) for role in ("label", "weight", "lower", "upper"))
-    group = np.ones(count, np.int64) if "group" in roles else None
+    has = {*rows.roles, "weight"} if count else rows.roles
+    roles = {
+        name: np.full(count, value, ROLES[name].dtype.to_pandas_dtype())
+        for name, value in values.items()
+        if name in has
+    }
     if rows.extent is None:
-        yield Dense(_missing(schema, count), label, weight, group, lower, upper)
+        yield Dense(_missing(schema, count), roles)
     else:
         features = pa.table([pa.array([[]] * count, field.type) for field in SPARSE], SPARSE)
-        yield Sparse(features, label, weight, group, lower, upper)
+        yield Sparse(features, roles)
 
 
 def _missing(schema: Schema, count: int) -> pa.Table:

@@ -185,8 +185,8 @@ def _width(channel: str, extent: Extent, first: int) -> int:
     else:
         found = f"a record whose shape says that there are {extent.width:,} features"
     raise UserError(
-        f"channel {channel} has {found}, and a model can have {MOST:,} at most: mend that row, or number the "
-        "features one after the other."
+        f"channel {channel} has {found}, and a model can have {MOST:,} at most: correct that row, or number "
+        "the features one after the other."
     )
 
 

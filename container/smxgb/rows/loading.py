@@ -21,6 +21,7 @@ from smxgb.rows.empty_workers import check_idle, with_idle_rows
 from smxgb.rows.features import describe_indexing, describe_unused, fitted, settle
 from smxgb.rows.readers import open_reader
 from smxgb.rows.readers.row_rules import shown_file
+from smxgb.rows.reading_settings import reading_settings
 from smxgb.rows.shares import share
 from smxgb.rows.store import Stored, keep
 from smxgb.rows.summary import Summary
@@ -30,10 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from smxgb.job import Channel, ContentType, DataSettings, Job
+    from smxgb.job import Channel, ContentType, Job
     from smxgb.rows.batch import Schema
     from smxgb.rows.group import Group
     from smxgb.rows.readers import Reader
+    from smxgb.rows.reading_settings import ReadingSettings
     from smxgb.supervision.messages import Link
 
 
@@ -59,13 +61,14 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
 
     Raises UserError with what is wrong with the files of this worker, or between those of all workers.
     """
+    settings = reading_settings(job.parameters.settings, job.channels)
     shares: list[Channel] = []
     for channel in agree_on_channels(job.channels, group):
-        mine = share(channel, group, whole=job.data.group is not None)
+        mine = share(channel, group, whole="group" in settings.columns)
         if group.size > 1:
             log(mine.note)
         shares.append(mine.channel)
-    schema, reader = _agreed_schema(job, shares[0], threads, group)
+    schema, reader = _agreed_schema(shares[0], settings, threads, group)
     mistakes = Mistakes()
     stored: dict[str, Stored] = {}
     for channel in shares:
@@ -74,19 +77,19 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
                 stored[channel.name] = Stored(Summary(), lambda: iter(()))
                 continue
             if channel.name != "train" or reader is None:
-                reader = open_reader(channel, job.data, threads=threads, like=schema)
+                reader = open_reader(channel, settings, threads=threads, like=schema)
             stored[channel.name] = keep(reader, scratch, channel.name)
     mistakes.raise_any()
     link.phase("agree")
     summaries = agree_on_rows({name: kept.summary for name, kept in stored.items()}, group)
     for channel in shares:
-        find = partial(_file_of, channel, job.data, schema, threads)
+        find = partial(_file_of, channel, settings, schema, threads)
         with mistakes.collect():
             agree_on_groups(channel.name, stored[channel.name].groups, group, find)
     mistakes.raise_any("everywhere")
     types: dict[str, ContentType] = {channel.name: channel.content_type for channel in shares}
     with by_all():
-        schema = settle(schema, together(summaries), types, job.data.indexing)
+        schema = settle(schema, together(summaries), types, settings.indexing)
         idle = [host for host, found in zip(group.hosts, summaries, strict=True) if not found["train"].rows]
         check_idle(idle, job.parameters.settings)
     stored = {name: fitted(name, kept, schema, types[name]) for name, kept in stored.items()}
@@ -96,12 +99,14 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
         for line in describe_unused(schema, loaded.all_rows["train"]):
             log(line)
     if schema.first_index is not None and group.rank == 0:
-        log(describe_indexing(schema, job.data.indexing))
+        log(describe_indexing(schema, settings.indexing))
     _tell(loaded, group)
     return loaded
 
 
-def _agreed_schema(job: Job, train: Channel, threads: int, group: Group) -> tuple[Schema, Reader | None]:
+def _agreed_schema(
+    train: Channel, settings: ReadingSettings, threads: int, group: Group
+) -> tuple[Schema, Reader | None]:
     """Return the schema of all workers, and the reader of this worker's files if it has the same."""
     mistakes = Mistakes()
     reader = own = None
@@ -109,20 +114,22 @@ def _agreed_schema(job: Job, train: Channel, threads: int, group: Group) -> tupl
     if train.files:
         source = shown_file(train, train.files[0])
         with mistakes.collect():
-            reader = open_reader(train, job.data, threads=threads, like=None)
+            reader = open_reader(train, settings, threads=threads, like=None)
             own = reader.schema
     schema = agree_on_schema(own, source, mistakes, group)
     return schema, reader if own and own.layout == schema.layout else None
 
 
-def _file_of(channel: Channel, settings: DataSettings, schema: Schema, threads: int, identifier: int) -> str:
+def _file_of(
+    channel: Channel, settings: ReadingSettings, schema: Schema, threads: int, identifier: int
+) -> str:
     """Return the first file of a channel that holds a row of a group, as messages show it."""
     for file in channel.files if channel.mode != "Pipe" else ():
         # A file may have no row, which is no mistake while others have.
         with suppress(UserError):
             reader = open_reader(replace(channel, files=(file,)), settings, threads=threads, like=schema)
             batches = reader.batches(() if reader.can_repeat else None)
-            if any(batch.group is not None and identifier in batch.group for batch in batches):
+            if any("group" in batch.roles and identifier in batch.roles["group"] for batch in batches):
                 return shown_file(channel, file)
     return shown_file(channel, channel.files[0])
 

@@ -43,8 +43,8 @@ class Runs:
     def watch(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """Yield `batches`, taking in the groups of their rows."""
         for batch in batches:
-            if batch.group is not None and batch.rows:
-                self._take(batch.group, batch.weight)
+            if "group" in batch.roles and batch.rows:
+                self._take(batch.roles["group"], batch.roles.get("weight"))
             yield batch
 
     def _take(self, group: GroupArray, weight: FloatArray | None) -> None:

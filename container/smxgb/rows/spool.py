@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import shutil
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
 
 from smxgb.errors import PlatformError
-from smxgb.rows.batch import ROLES, ROWS, SPARSE, Dense, Sparse
+from smxgb.rows.batch import ROWS, SPARSE, Dense, Sparse
 from smxgb.wording import readable_bytes
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from smxgb.rows.batch import Batch
+    from smxgb.rows.roles import RoleName
 
 MARGIN = 1.25
 """How far the estimate must exceed the free space to be believed: it rests on a file's first lines."""
@@ -82,8 +83,7 @@ def _room_for(path: Path, needed: int) -> Iterator[None]:
 
 def _record(batch: Batch) -> pa.RecordBatch:
     """Return a batch as one record of the spool: its roles, which the metadata name, then its features."""
-    arrays = {role: getattr(batch, role) for role in ROLES}
-    roles = {role: pa.array(array) for role, array in arrays.items() if array is not None}
+    roles = {role: pa.array(array) for role, array in batch.roles.items()}
     features = [column.combine_chunks() for column in batch.features.columns]
     columns = [*roles.values(), *features]
     fields = [pa.field(str(index), column.type) for index, column in enumerate(columns)]
@@ -94,12 +94,11 @@ def _record(batch: Batch) -> pa.RecordBatch:
 def _batch(record: pa.RecordBatch, names: tuple[str, ...]) -> Batch:
     metadata = record.schema.metadata
     roles = metadata[b"roles"].decode().split()
-    values = {role: record.column(index).to_numpy() for index, role in enumerate(roles)}
+    values = {cast("RoleName", role): record.column(index).to_numpy() for index, role in enumerate(roles)}
     columns = record.columns[len(roles) :]
     if metadata[b"form"] == b"Sparse":
-        return Sparse(pa.Table.from_arrays(columns, schema=SPARSE), values.pop("label", None), **values)
-    features = pa.Table.from_arrays(columns, list(names))
-    return Dense(features, values.pop("label", None), **values)
+        return Sparse(pa.Table.from_arrays(columns, schema=SPARSE), values)
+    return Dense(pa.Table.from_arrays(columns, list(names)), values)
 
 
 def _no_space(path: Path, needed: int) -> PlatformError:

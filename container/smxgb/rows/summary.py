@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from smxgb.rows.batch import ROLES, Dense, Sparse
+from smxgb.rows.batch import Dense, Sparse
 from smxgb.rows.categories import used
 from smxgb.settings import DISTINCT, Labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from smxgb.rows.batch import Batch, FloatArray, Role
+    from smxgb.rows.batch import Batch, FloatArray
+    from smxgb.rows.roles import RoleName
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Summary:
     columns: int | None = None
     extent: Extent | None = None
     categories: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    roles: frozenset[Role] = frozenset()
+    roles: frozenset[RoleName] = frozenset()
 
     def shape(self, columns: int) -> Shape:
         """Return the shape of the rows that were seen, with so many feature columns."""
@@ -112,23 +113,24 @@ class Shape:
 def summarise(batch: Batch, known: Labels | None = None) -> Summary:
     """Return the summary of one batch; `known` are labels seen before, which are quicker to look for."""
     labels = None
-    if batch.label is not None and batch.rows:
+    label, weight = batch.roles.get("label"), batch.roles.get("weight")
+    if label is not None and batch.rows:
         labels = Labels(
-            float(batch.label.min()),
-            float(batch.label.max()),
-            bool((batch.label == np.floor(batch.label)).all()),
-            _different(batch.label, () if known is None else known.different),
+            float(label.min()),
+            float(label.max()),
+            bool((label == np.floor(label)).all()),
+            _different(label, () if known is None else known.different),
         )
     return Summary(
         batch.rows,
         batch.dropped,
         labels,
         _present(batch),
-        None if batch.weight is None else float(batch.weight.sum(dtype=np.float64)),
+        None if weight is None else float(weight.sum(dtype=np.float64)),
         batch.features.num_columns if isinstance(batch, Dense) else None,
         _extent(batch) if isinstance(batch, Sparse) else None,
         {} if isinstance(batch, Sparse) else _categories(batch),
-        frozenset(role for role in ROLES if getattr(batch, role) is not None),
+        frozenset(batch.roles),
     )
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import xgboost as xgb
 from scipy.sparse import csr_matrix, vstack
 
-from smxgb.rows import Sparse
+from smxgb.rows import ROLES, Sparse
 from smxgb.training import gpu
 
 if TYPE_CHECKING:
@@ -76,13 +76,12 @@ def internal_names(schema: Schema) -> list[str]:
 
 def _row_values(batch: Batch) -> dict[str, FloatArray]:
     """Return what XGBoost takes with a batch. Groups, and their weights, it would cut at the batch's end."""
-    values = {
-        "label": batch.label,
-        "weight": batch.weight if batch.group is None else None,
-        "label_lower_bound": batch.lower,
-        "label_upper_bound": batch.upper,
-    }
-    return {name: value for name, value in values.items() if value is not None}
+    values = {}
+    for name, array in batch.roles.items():
+        called = ROLES[name].xgboost
+        if called and not (name == "weight" and "group" in batch.roles):
+            values[called] = array
+    return values
 
 
 class Batches(xgb.DataIter):

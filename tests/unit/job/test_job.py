@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from smxgb.job.job import Job, Partition, Places, load_job
+from smxgb.job.job import Job, Places, load_job
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,13 +31,8 @@ def job_of(base: Path, files: list[str], **settings: object) -> Job:
     return load_job(environ, Places(base / "settings.json", {"train": base / "rows"}))
 
 
-def test_columns_of_folders_names_are_known_to_what_reads_the_files(tmp_path: Path) -> None:
+def test_columns_of_folders_names_that_are_not_read_are_said(tmp_path: Path) -> None:
     job = job_of(tmp_path, ["day=1/y=0/a.csv", "day=1/y=1/a.csv"], drop_columns="y,z")
-    assert set(job.data.partitions) == {
-        Partition("train", "day", "1", varies=False),
-        Partition("train", "y", "0", varies=True),
-    }
-    assert job.data.drop == ("y", "z")
     for column in ("y", "day"):
         assert f"Channel 'train': the column {column!r} of its folders' names is not read." in job.notes
 

@@ -14,9 +14,10 @@ import pytest
 
 from smxgb.errors import UserError
 from smxgb.job.channels import Channel, DataFile
-from smxgb.job.job import DataSettings
 from smxgb.rows.batch import Sparse
 from smxgb.rows.readers import open_reader
+from smxgb.rows.reading_settings import ReadingSettings
+from smxgb.rows.roles import ROLES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,10 +34,10 @@ def as_frame(batches: list[Batch]) -> pd.DataFrame:
         frame = as_dense(batch) if isinstance(batch, Sparse) else batch.features.to_pandas()
         numbers = frame.select_dtypes("number").columns
         frame[numbers] = frame[numbers].astype(np.float32)
-        for role in ("label", "weight", "group", "lower", "upper"):
-            if (values := getattr(batch, role)) is not None:
-                assert len(values) == batch.rows
-                frame[f"<{role}>"] = values
+        for role in ROLES:
+            if role in batch.roles:
+                assert len(batch.roles[role]) == batch.rows
+                frame[f"<{role}>"] = batch.roles[role]
         frames.append(frame)
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
@@ -94,9 +95,9 @@ class Data:
     def _reader(self, files: Any, like: Schema | None, name: Name, settings: dict[str, Any]) -> Any:
         if not isinstance(files, dict):
             files = {f"a.{self.content_type}": files}
-        return open_reader(
-            self.channel(files, name), DataSettings(**settings), threads=self.threads, like=like
-        )
+        columns = {role: settings.pop(role) for role in ROLES if role in settings}
+        reading = ReadingSettings(columns, **settings)
+        return open_reader(self.channel(files, name), reading, threads=self.threads, like=like)
 
 
 @pytest.fixture

@@ -117,7 +117,7 @@ def test_a_huge_index_is_refused_before_there_are_so_many_names(found: Summary, 
     with pytest.raises(UserError) as caught:
         settled(summaries)
     assert caught.value.mistakes[0].startswith(f"channel validation has {said}")
-    assert caught.value.mistakes[0].endswith("mend that row, or number the features one after the other.")
+    assert caught.value.mistakes[0].endswith("correct that row, or number the features one after the other.")
 
 
 def test_rows_without_any_value_leave_nothing_to_train_on() -> None:
@@ -133,7 +133,7 @@ def test_indices_become_positions() -> None:
         pa.Table.from_arrays(
             [pa.array(items, kind) for items, kind in zip(lists, SPARSE.types, strict=True)], schema=SPARSE
         ),
-        np.zeros(3, np.float32),
+        {"label": np.zeros(3, np.float32)},
     )
     stored = Stored(summarise(batch), lambda: iter([batch]))
     (moved,) = fitted("train", stored, settled({"train": stored.summary}), "libsvm").batches()
@@ -145,7 +145,7 @@ def test_indices_become_positions() -> None:
 
 def coded(*words: str | None) -> Dense:
     column = pa.array(words, pa.string()).dictionary_encode()
-    return Dense(pa.table({"c": column}), np.zeros(len(words), np.float32))
+    return Dense(pa.table({"c": column}), {"label": np.zeros(len(words), np.float32)})
 
 
 CATEGORICAL = Schema(("c",), invented=False, categories={"c": ()})
@@ -202,7 +202,7 @@ def test_categories_that_are_whole_numbers_are_in_their_order() -> None:
 
 def test_only_categories_that_occur_count() -> None:
     column = pa.DictionaryArray.from_arrays(pa.array([1, 1]), pa.array(["never", "a"]))
-    batch = Dense(pa.table({"c": column}), np.zeros(2, np.float32))
+    batch = Dense(pa.table({"c": column}), {"label": np.zeros(2, np.float32)})
     assert summarise(batch).categories == {"c": frozenset({"a"})}
 
 

@@ -29,9 +29,11 @@ def batches(group: list[int], weight: list[float] | None = None, cut: int = 3) -
         made.append(
             Dense(
                 pa.table({"a": generator.random(len(ids), np.float32)}),
-                generator.integers(0, 2, len(ids)).astype(np.float32),
-                weight=None if weight is None else np.array(weight[part], np.float32),
-                group=ids,
+                {
+                    "label": generator.integers(0, 2, len(ids)).astype(np.float32),
+                    "group": ids,
+                    **({} if weight is None else {"weight": np.array(weight[part], np.float32)}),
+                },
             )
         )
     return made
@@ -93,7 +95,7 @@ def test_a_matrix_has_the_groups_that_xgboost_makes_of_all_rows_at_once(
         stored, Schema(("a",), invented=False), kind, threads=1, max_bin=None, cache=tmp_path / "c"
     )
     table = pa.concat_tables([batch.features for batch in rows])
-    label = np.concatenate([batch.label for batch in rows if batch.label is not None])
+    label = np.concatenate([batch.roles["label"] for batch in rows])
     plain = xgb.DMatrix(table, label, qid=group, weight=weight and [1.0, 2, 0.5])
     assert matrix.get_group().tolist() == plain.get_group().tolist()
     assert matrix.get_weight().tolist() == plain.get_weight().tolist()

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from smxgb.errors import UserError
 from smxgb.job.channels import Channel, DataFile
-from smxgb.job.job import DataSettings
 from smxgb.rows.readers import open_reader
 from smxgb.rows.readers.csv.blocks import read_part
+from smxgb.rows.reading_settings import ReadingSettings
 from smxgb.rows.shares import split
 
 
@@ -27,8 +27,8 @@ def labels(channel_: Channel, files: tuple[DataFile, ...]) -> list[float]:
     if not files:
         return []
     own = Channel("train", channel_.folder, channel_.content_type, "File", "FullyReplicated", files)
-    reader = open_reader(own, DataSettings(), threads=1, like=None)
-    return [float(label) for batch in reader.batches() if batch.label is not None for label in batch.label]
+    reader = open_reader(own, ReadingSettings(), threads=1, like=None)
+    return [float(label) for batch in reader.batches() for label in batch.roles["label"]]
 
 
 @settings(deadline=None)

@@ -15,9 +15,9 @@ import pytest
 
 from smxgb.errors import PlatformError, UserError
 from smxgb.job.channels import Channel, DataFile
-from smxgb.job.job import DataSettings
 from smxgb.rows.batch import ROWS, Dense
 from smxgb.rows.readers import open_reader
+from smxgb.rows.reading_settings import ReadingSettings
 from smxgb.rows.store import Stored, keep, with_progress
 from smxgb.rows.summary import Summary
 from smxgb.settings.label_domains import Labels
@@ -25,7 +25,9 @@ from smxgb.settings.label_domains import Labels
 if TYPE_CHECKING:
     from smxgb.job.channels import InputMode
     from smxgb.job.content_types import ContentType
+    from smxgb.rows.roles import RoleName
 
+ROLES_OF: dict[RoleName, str] = {"label": "y", "weight": "w", "group": "g"}
 SIDES: list[tuple[ContentType, InputMode]] = [("csv", "File"), ("parquet", "File"), ("parquet", "FastFile")]
 
 
@@ -53,7 +55,7 @@ def kept(
         pq.write_table(table, path)
     files = (DataFile(path, path.stat().st_size),)
     channel = Channel("train", folder / "train", content_type, mode, "FullyReplicated", files)
-    reader = open_reader(channel, DataSettings(**settings), threads=2, like=None)
+    reader = open_reader(channel, ReadingSettings(**settings), threads=2, like=None)
     return keep(reader, folder / "spool", "train")
 
 
@@ -61,13 +63,13 @@ def kept(
 def test_every_pass_reads_the_same_rows(tmp_path: Path, content_type: ContentType, mode: InputMode) -> None:
     rows = ROWS + 100
     table = columns(rows)
-    stored = kept(tmp_path, pa.table(table), content_type, mode, weight="w", group="g")
+    stored = kept(tmp_path, pa.table(table), content_type, mode, columns={"weight": "w", "group": "g"})
     for _ in range(3):
         batches = list(stored.batches())
         assert sum(batch.rows for batch in batches) == rows
         assert all(batch.features.column_names == ["a"] for batch in batches)
-        for role, name in {"label": "y", "weight": "w", "group": "g"}.items():
-            assert np.array_equal(np.concatenate([getattr(batch, role) for batch in batches]), table[name])
+        for role, name in ROLES_OF.items():
+            assert np.array_equal(np.concatenate([batch.roles[role] for batch in batches]), table[name])
         feature = pa.concat_tables([batch.features for batch in batches])["a"].to_numpy()
         assert np.array_equal(feature, table["a"].astype(np.float32), equal_nan=True)
 
@@ -75,7 +77,7 @@ def test_every_pass_reads_the_same_rows(tmp_path: Path, content_type: ContentTyp
 @pytest.mark.parametrize(("content_type", "mode"), SIDES)
 def test_the_summary_says_what_was_read(tmp_path: Path, content_type: ContentType, mode: InputMode) -> None:
     table = columns(1000)
-    stored = kept(tmp_path, pa.table(table), content_type, mode, weight="w", drop=("g",))
+    stored = kept(tmp_path, pa.table(table), content_type, mode, columns={"weight": "w"}, drop=("g",))
     assert stored.rows == 1000
     assert stored.summary.label == Labels(0, 2, whole=True, different=(0, 1, 2))
     assert stored.summary.weights == table["w"].sum()
@@ -107,7 +109,7 @@ def test_a_channel_without_valid_labels_has_no_rows(tmp_path: Path) -> None:
 
 
 def test_a_bad_label_is_found_in_the_first_pass(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is not a label"):
+    with pytest.raises(UserError, match="the label is empty"):
         kept(tmp_path, pa.table({"y": [None, 1.0], "a": [1, 2]}), "parquet", "File")
 
 
@@ -136,7 +138,7 @@ def test_a_disk_that_fills_up_is_the_platforms_fault(tmp_path: Path, monkeypatch
 
 
 def batch(rows: int) -> Dense:
-    return Dense(pa.table({"a": pa.nulls(rows, pa.float32())}), np.zeros(rows, np.float32))
+    return Dense(pa.table({"a": pa.nulls(rows, pa.float32())}), {"label": np.zeros(rows, np.float32)})
 
 
 def test_a_long_reading_says_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:

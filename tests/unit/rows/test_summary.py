@@ -12,11 +12,15 @@ from smxgb.settings.label_domains import DISTINCT, Labels
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from smxgb.rows.roles import RoleArray, RoleName
+
 
 def batch(labels: Sequence[float], weights: Sequence[float] | None = None) -> Dense:
     features = pa.table({"a": pa.array([label if label > 0 else None for label in labels], pa.float32())})
-    weight = None if weights is None else np.array(weights, np.float32)
-    return Dense(features, np.array(labels, np.float32), weight)
+    roles: dict[RoleName, RoleArray] = {"label": np.array(labels, np.float32)}
+    if weights is not None:
+        roles["weight"] = np.array(weights, np.float32)
+    return Dense(features, roles)
 
 
 def test_summaries_of_shares_merge_into_that_of_all_rows() -> None:

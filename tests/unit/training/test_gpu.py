@@ -64,7 +64,7 @@ def test_no_rows_are_rows_of_the_same_width() -> None:
 
 @pytest.mark.usefixtures("cupy")
 def test_a_matrix_made_for_the_gpu_trains_the_same_model(tmp_path: Path) -> None:
-    batches = [Dense(features(500, seed), np.arange(500, dtype=np.float32) % 5) for seed in (1, 2)]
+    batches = [Dense(features(500, seed), {"label": np.arange(500, dtype=np.float32) % 5}) for seed in (1, 2)]
     stored = Stored(Summary(1000), lambda: iter(batches))
     models = []
     for on_gpu in (True, False):

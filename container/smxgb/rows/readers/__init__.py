@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Protocol, cast
 from smxgb.rows.readers.reader import Reader, Request
 
 if TYPE_CHECKING:
-    from smxgb.job import Channel, DataFile, DataSettings
+    from smxgb.job import Channel, DataFile
     from smxgb.rows.batch import Schema
+    from smxgb.rows.reading_settings import ReadingSettings
 
 __all__ = ["Reader", "can_be_cut", "open_reader"]
 
@@ -24,7 +25,7 @@ class _Module(Protocol):
         """Tell whether a file, or a part of one, can be cut; only asked if `Format.can_be_cut` says so."""
 
 
-def open_reader(channel: Channel, settings: DataSettings, *, threads: int, like: Schema | None) -> Reader:
+def open_reader(channel: Channel, settings: ReadingSettings, *, threads: int, like: Schema | None) -> Reader:
     """Return the reader of a channel, of which as much was read as tells what its files hold.
 
     `like` is the schema of `train` when another channel is read.

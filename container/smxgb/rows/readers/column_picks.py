@@ -15,19 +15,21 @@ import pyarrow.compute as pc
 
 from smxgb.errors import Mistakes, UserError
 from smxgb.rows.batch import SPARSE
-from smxgb.rows.columns import SETTINGS, check_partitions
+from smxgb.rows.columns import check_partitions
 from smxgb.rows.readers.row_rules import as_floats, whole_numbers
+from smxgb.rows.roles import ROLES
 
 if TYPE_CHECKING:
-    from smxgb.job import DataSettings, Name
-    from smxgb.rows.batch import Role
+    from smxgb.job import Name
+    from smxgb.rows.reading_settings import ReadingSettings
+    from smxgb.rows.roles import RoleName
 
 
 @dataclass(frozen=True)
 class Taken:
     """The indices of features, as the files count, that have a role, and of those that are left out."""
 
-    roles: tuple[tuple[Role, int], ...]
+    roles: tuple[tuple[RoleName, int], ...]
     dropped: tuple[int, ...]
 
     def __bool__(self) -> bool:
@@ -40,7 +42,7 @@ class Taken:
         return [*(index for _, index in self.roles), *self.dropped]
 
 
-def taken(settings: DataSettings, roles: tuple[Role, ...], channel: Name, source: str) -> Taken:
+def taken(settings: ReadingSettings, roles: tuple[RoleName, ...], channel: Name, source: str) -> Taken:
     """Return what the settings take from files whose rows have `roles` of their own.
 
     `source` is the channel's first file as messages show it. Raises UserError for settings that such files
@@ -49,11 +51,9 @@ def taken(settings: DataSettings, roles: tuple[Role, ...], channel: Name, source
     mistakes = Mistakes()
     with mistakes.collect():
         check_partitions(channel, None, settings)
-    found: list[tuple[Role, int]] = []
-    for role, setting in SETTINGS.items():
-        ref = getattr(settings, role)
-        if ref is None:
-            continue
+    found: list[tuple[RoleName, int]] = []
+    for role in (name for name in ROLES if name in settings.columns):
+        ref, setting = settings.columns[role], ROLES[role].setting
         if role in roles:
             mistakes.add(f"{setting}={ref}: the rows of {source} have a {role} of their own: leave it out.")
             continue
@@ -130,8 +130,8 @@ def _index(setting: str, ref: object, source: str) -> int:
     return ref
 
 
-def _as_role(role: Role, column: pa.Array) -> pa.Array:
-    return column if role == "group" else _floats(column)
+def _as_role(role: RoleName, column: pa.Array) -> pa.Array:
+    return column if pa.types.is_integer(ROLES[role].dtype) else _floats(column)
 
 
 def _floats(column: pa.Array) -> pa.Array:

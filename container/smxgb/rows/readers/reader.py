@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from smxgb.job import Channel, DataSettings
+    from smxgb.job import Channel
     from smxgb.rows.batch import Batch, Schema
+    from smxgb.rows.reading_settings import ReadingSettings
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Request:
     """A channel to read. `like` is the schema of `train` when another channel is read, else None."""
 
     channel: Channel
-    settings: DataSettings
+    settings: ReadingSettings
     threads: int
     like: Schema | None
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from smxgb.log import log
-from smxgb.rows.batch import CELL_BYTES, SPARSE, Dense, Role, Sparse, rows_of_batch
+from smxgb.rows.batch import CELL_BYTES, SPARSE, Dense, Sparse, rows_of_batch
+from smxgb.rows.roles import ROLES
 from smxgb.wording import shown_column
 
 if TYPE_CHECKING:
@@ -19,30 +20,16 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from smxgb.job import Channel, DataFile, DataSettings
+    from smxgb.job import Channel, DataFile
     from smxgb.rows.batch import Batch, FloatArray, Layout
+    from smxgb.rows.reading_settings import ReadingSettings
+    from smxgb.rows.roles import Role, RoleName
 
     type Mask = npt.NDArray[np.bool_]
 
 LISTED = 5
 """How many more places of one fault are named."""
 
-RULES: dict[Role, tuple[str, str]] = {
-    "label": (
-        "is not a label: a finite number is needed",
-        (
-            "Mend these rows (classes are 0, 1, 2 and so on), leave them out with invalid_label=drop, or "
-            "name another column with label_column."
-        ),
-    ),
-    "weight": ("is not a weight: a finite number, 0 or more, is needed", "Mend these rows."),
-    "group": ("is not a group: an integer is needed", "Number the groups."),
-    "lower": ("is not a lower bound: a number, 0 or more, or -inf is needed", "Mend these rows."),
-    "upper": (
-        "is not an upper bound: a number above 0 and not below the lower bound, or inf, is needed",
-        "Mend these rows.",
-    ),
-}
 FLOAT_GROUPS = (
     "Number the groups with integers: a 32-bit float holds only those below 2^24 exactly, a 64-bit one those "
     "below 2^53."
@@ -51,30 +38,39 @@ FLOAT_GROUPS = (
 
 INFINITE = (
     "is infinite, or beyond a 32-bit float (3.4e38)",
-    "Mend the values, or let them count as missing with infinity=missing.",
+    "Correct the values, or let them count as missing with infinity=missing.",
 )
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One kind of mistake in one column: `column` is its position in the record batch, `rows` are indices."""
+    """One kind of mistake in one column: `column` is its position in the record batch, `rows` are indices.
+
+    `empty_complaint` is what is said of a cell without a value.
+    """
 
     column: int
     rows: npt.NDArray[np.int64]
     complaint: str
     cure: str
+    empty_complaint: str = ""
 
-    def of_groups(self, roles: tuple[Role, ...], cure: str) -> Fault:
+    def of_groups(self, roles: tuple[RoleName, ...], cure: str) -> Fault:
         """Return the fault with another cure if it is one of groups; the first columns have `roles`."""
         is_group = self.column < len(roles) and roles[self.column] == "group"
         return replace(self, cure=cure) if is_group else self
 
     def text(
-        self, file: str, column: str, place: tuple[str, Callable[[int], int]], value: Callable[[int], str]
+        self,
+        file: str,
+        column: str,
+        place: tuple[str, Callable[[int], int]],
+        value: Callable[[int], str | None],
     ) -> str:
         """Return the sentence for the user.
 
-        `place` is the word for a place in the file and what numbers it; `value` shows a row's cell.
+        `place` is the word for a place in the file and what numbers it; `value` shows a row's cell, None for
+        one without a value.
         """
         word, number = place
         first, *others = (number(int(row)) for row in self.rows[: LISTED + 1])
@@ -87,7 +83,8 @@ class Fault:
             )
             more = f" (so too {word}{'s' if count > 1 else ''} {listed}{rest})"
         cell = value(int(self.rows[0]))
-        return f"{file}, {word} {first}, {column}: {cell} {self.complaint}{more}. {self.cure}"
+        complaint = self.empty_complaint if cell is None else f"{cell} {self.complaint}"
+        return f"{file}, {word} {first}, {column}: {complaint}{more}. {self.cure}"
 
 
 @dataclass(frozen=True)
@@ -112,23 +109,21 @@ def shown_file(channel: Channel, file: DataFile) -> str:
     return f"{channel.name}/{file.path.relative_to(channel.folder).as_posix()}"
 
 
-def row_type(roles: tuple[Role, ...]) -> list[pa.Field]:
-    """Return the fields of the role columns of a part: a group is an integer, all else a 32-bit float."""
-    return [pa.field(role, pa.int64() if role == "group" else pa.float32()) for role in roles]
+def row_type(roles: tuple[RoleName, ...]) -> list[pa.Field]:
+    """Return the fields of the columns of some roles."""
+    return [pa.field(role, ROLES[role].dtype) for role in roles]
 
 
 def clean(
-    data: pa.RecordBatch, roles: tuple[Role, ...], settings: DataSettings
+    data: pa.RecordBatch, roles: tuple[RoleName, ...], settings: ReadingSettings
 ) -> tuple[Part, tuple[Fault, ...]]:
     """Apply the rules to rows whose first columns have `roles`, all others being features.
 
     The part is of use only without faults. Rows of faults are those of `data`.
     """
-    lower = data.column(roles.index("lower")) if "lower" in roles else None
+    of_roles = dict(zip(roles, data.columns, strict=False))
     invalid = {
-        column: mask
-        for column, role in enumerate(roles)
-        if (mask := _invalid(role, data.column(column), lower)).any()
+        column: mask for column, role in enumerate(roles) if (mask := ROLES[role].invalid(of_roles)).any()
     }
     infinite = _infinite(data, len(roles))
     left_out: Mask | None = None
@@ -137,7 +132,7 @@ def clean(
     if left_out is not None:
         invalid = {column: mask & ~left_out for column, mask in invalid.items()}
         infinite = {column: mask & ~left_out for column, mask in infinite.items()}
-    faults = [Fault(column, np.flatnonzero(mask), *RULES[roles[column]]) for column, mask in invalid.items()]
+    faults = [_fault(ROLES[roles[column]], column, mask) for column, mask in invalid.items()]
     if settings.infinity == "error":
         faults += [Fault(column, np.flatnonzero(mask), *INFINITE) for column, mask in infinite.items()]
     counts: Counter[int] = Counter()
@@ -191,7 +186,9 @@ def shown_columns(layout: Layout) -> list[str]:
     return [shown_column(position, layout.columns) for position in positions]
 
 
-def merged(parts: Iterable[Part], roles: tuple[Role, ...], names: tuple[str, ...] | None) -> Iterator[Batch]:
+def merged(
+    parts: Iterable[Part], roles: tuple[RoleName, ...], names: tuple[str, ...] | None
+) -> Iterator[Batch]:
     """Yield the rows of `parts` in full batches, the last one shorter; `names` None: they are sparse."""
     size = rows_of_batch(len(roles) + len(names)) if names is not None else 0
     held: list[pa.RecordBatch] = []
@@ -213,34 +210,18 @@ def merged(parts: Iterable[Part], roles: tuple[Role, ...], names: tuple[str, ...
         yield replace(as_batch(pa.Table.from_batches(held), roles, names), dropped=dropped)
 
 
-def as_batch(table: pa.Table, roles: tuple[Role, ...], names: tuple[str, ...] | None) -> Batch:
+def as_batch(table: pa.Table, roles: tuple[RoleName, ...], names: tuple[str, ...] | None) -> Batch:
     """Return a table, role columns first, as a batch of features called `names`, None if it is sparse."""
     table = table.combine_chunks()
-    others = {role: table.column(index).to_numpy() for index, role in enumerate(roles)}
+    values = {role: table.column(index).to_numpy() for index, role in enumerate(roles)}
     features = table.select(range(len(roles), table.num_columns))
     if names is None:
-        return Sparse(features.rename_columns(SPARSE.names), others.pop("label", None), **others)
-    return Dense(features.rename_columns(list(names)), others.pop("label", None), **others)
+        return Sparse(features.rename_columns(SPARSE.names), values)
+    return Dense(features.rename_columns(list(names)), values)
 
 
-def _invalid(role: Role, column: pa.Array, lower: pa.Array | None) -> Mask:
-    mask: Mask
-    if role == "group":
-        mask = column.is_null().to_numpy(zero_copy_only=False)
-        return mask
-    values = column.to_numpy(zero_copy_only=False)
-    if role == "lower":
-        # Bounds are times: XGBoost takes their logarithm, and any number below 0 for no bound.
-        mask = np.isnan(values) | np.isposinf(values) | ((values < 0) & np.isfinite(values))
-    elif role == "upper":
-        mask = ~(values > 0)
-        if lower is not None:
-            mask |= values < lower.to_numpy(zero_copy_only=False)
-    elif role == "weight":
-        mask = ~(np.isfinite(values) & (values >= 0))
-    else:
-        mask = ~np.isfinite(values)
-    return mask
+def _fault(role: Role, column: int, mask: Mask) -> Fault:
+    return Fault(column, np.flatnonzero(mask), role.complaint, role.cure, role.empty_complaint)
 
 
 def _infinite(data: pa.RecordBatch, first: int) -> dict[int, Mask]:

@@ -28,9 +28,9 @@ from tests.unit.rows.conftest import Data, as_frame
 
 from smxgb.errors import PlatformError, UserError
 from smxgb.job.channels import Channel, DataFile
-from smxgb.job.job import DataSettings
 from smxgb.rows.readers import open_reader, pipe
 from smxgb.rows.readers.streams import open_streams
+from smxgb.rows.reading_settings import ReadingSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -189,7 +189,7 @@ class Piped:
         writer.start()
         channel = replace(self.channel, files=(DataFile(self.fifo, 0),), wrapped=wrapped)
         try:
-            reader = open_reader(channel, DataSettings(), threads=2, like=None)
+            reader = open_reader(channel, ReadingSettings(), threads=2, like=None)
             return as_frame(list(reader.batches()))
         finally:
             writer.join()
@@ -255,7 +255,7 @@ def test_a_pipe_that_is_not_there_is_an_error_after_a_while(
     monkeypatch.setattr(pipe, "SILENCE", 0.3)
     channel = replace(Piped(tmp_path, "csv").channel, files=(DataFile(tmp_path / "train_0", 0),))
     with pytest.raises(PlatformError, match=r"train_0 was not there after 0 seconds"):
-        open_reader(channel, DataSettings(), threads=2, like=None)
+        open_reader(channel, ReadingSettings(), threads=2, like=None)
 
 
 def test_a_pipe_that_stops_is_an_error_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,7 +266,7 @@ def test_a_pipe_that_stops_is_an_error_after_a_while(tmp_path: Path, monkeypatch
     with piped.fifo.open("r+b", buffering=0) as stream:  # this end stays open, and sends no more
         stream.write(b"1,2\n")
         with pytest.raises(PlatformError, match=r"train_0 stopped: nothing came for 0 seconds"):
-            open_reader(channel, DataSettings(), threads=2, like=None)
+            open_reader(channel, ReadingSettings(), threads=2, like=None)
 
 
 def test_a_pipe_without_a_byte_is_refused(tmp_path: Path) -> None:
@@ -300,12 +300,12 @@ READ = """
 import sys
 from pathlib import Path
 from smxgb.job.channels import Channel, find_files
-from smxgb.job import DataSettings
+from smxgb.rows.reading_settings import ReadingSettings
 from smxgb.rows.readers import open_reader
 from smxgb.rows.store import keep
 content_type, folder, spool = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
 channel = Channel("train", folder, content_type, "FastFile", "FullyReplicated", find_files(folder)[0])
-reader = open_reader(channel, DataSettings(), threads=2, like=None)
+reader = open_reader(channel, ReadingSettings(), threads=2, like=None)
 print(sum(batch.rows for batch in keep(reader, spool, "train").batches()))
 """
 

@@ -17,13 +17,15 @@ from smxgb.rows.categories import CATEGORY, spelled, trimmed
 from smxgb.rows.readers.csv.blocks import Block, is_blank, line_end, lines_before, open_quote
 from smxgb.rows.readers.csv.dialect import MISSING, kind, numbered_records
 from smxgb.rows.readers.row_rules import Fault, Part, clean, whole_numbers
+from smxgb.rows.roles import ROLES
 from smxgb.wording import shown_column
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from smxgb.job import DataSettings
-    from smxgb.rows.batch import Layout, Role
+    from smxgb.rows.batch import Layout
+    from smxgb.rows.reading_settings import ReadingSettings
+    from smxgb.rows.roles import RoleName
 
 PLAIN_NULLS = sorted(MISSING)
 PADDED_NULLS = [
@@ -64,7 +66,7 @@ class Cells:
     delimiter: str
     layout: Layout
     features: tuple[int, ...]
-    settings: DataSettings
+    settings: ReadingSettings
     start: int
     headless: bool
 
@@ -104,8 +106,7 @@ class Cells:
     def _fields(self) -> list[tuple[int, pa.DataType]]:
         """The positions to parse, in order, with their types."""
         roles = self.layout.roles
-        types = [pa.int64() if role == "group" else pa.float32() for role, _ in roles]
-        fields = [(position, data_type) for (_, position), data_type in zip(roles, types, strict=True)]
+        fields = [(position, ROLES[role].dtype) for role, position in roles]
         categorical = set(self.layout.categorical)
         return fields + [
             (position, CATEGORY if position in categorical else pa.float32()) for position in self.features
@@ -119,7 +120,7 @@ class Cells:
         return data
 
     @cached_property
-    def _roles(self) -> tuple[Role, ...]:
+    def _roles(self) -> tuple[RoleName, ...]:
         return tuple(role for role, _ in self.layout.roles)
 
     @cached_property
@@ -214,7 +215,7 @@ class Cells:
                     self.source,
                     shown_column(position, self.layout.columns),
                     ("line", lambda row: first + records[row][0]),
-                    lambda row, cells=cells: _shortened(cells[row]),  # type: ignore[misc]
+                    lambda row, cells=cells: _shortened(cells[row]) if cells[row].strip() else None,  # type: ignore[misc]
                 )
                 + self._hint(block, fault, cells)
             )
@@ -227,7 +228,9 @@ class Cells:
         quote = open_quote(block.data, self.delimiter)
         if quote >= 0:
             line = first + block.data.count(line_end(block.data), 0, quote)
-            return f"{self.source}, line {line}: a quoted field begins that is never closed. Mend the quotes."
+            return (
+                f"{self.source}, line {line}: a quoted field begins that is never closed. Correct the quotes."
+            )
         before, width = records[0]
         count = len(records) - 1
         more = f" (and {count} more such records up to line {first + records[-1][0]})" if count else ""

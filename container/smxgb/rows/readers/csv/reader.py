@@ -182,7 +182,7 @@ class _Heads:
         if head.names and others.columns is None:
             raise UserError(
                 f"{source}: its first record ({shown_cells(head.names)}) looks like a header, and "
-                f"{first} has none: mend the record, or write a header into every file or into none."
+                f"{first} has none: correct the record, or write a header into every file or into none."
             )
         if head.names is None and others.columns is not None and not self._told:
             self._told = True

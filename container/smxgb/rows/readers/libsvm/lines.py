@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from smxgb.job import DataSettings
-    from smxgb.rows.batch import Role
     from smxgb.rows.readers.column_picks import Taken
     from smxgb.rows.readers.row_rules import Fault
     from smxgb.rows.readers.streams import Stream
+    from smxgb.rows.reading_settings import ReadingSettings
+    from smxgb.rows.roles import RoleName
 
     type Ints = npt.NDArray[np.int32]
 
@@ -123,12 +123,12 @@ def check_libsvm(data: bytes, source: str) -> None:
         )
 
 
-def roles_of(data: bytes) -> tuple[Role, ...] | None:
+def roles_of(data: bytes) -> tuple[RoleName, ...] | None:
     """Return what the first line that is a row holds beside its features; None if there is no such line."""
     tokens = next((line.split() for line in _lines(data) if line.strip()), None)
     if tokens is None:
         return None
-    roles: list[Role] = ["label"]
+    roles: list[RoleName] = ["label"]
     if b":" in tokens[0]:
         roles.append("weight")
     if len(tokens) > 1 and tokens[1].startswith(b"qid:"):
@@ -140,12 +140,12 @@ def roles_of(data: bytes) -> tuple[Role, ...] | None:
 class Lines:
     """Turns blocks of lines into clean rows; the lines have `roles`, `taking` says what else becomes one."""
 
-    roles: tuple[Role, ...]
-    settings: DataSettings
+    roles: tuple[RoleName, ...]
+    settings: ReadingSettings
     taking: Taken
 
     @property
-    def all_roles(self) -> tuple[Role, ...]:
+    def all_roles(self) -> tuple[RoleName, ...]:
         """The roles of the clean rows."""
         return (*self.roles, *(role for role, _ in self.taking.roles))
 

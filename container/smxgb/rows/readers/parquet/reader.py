@@ -31,14 +31,16 @@ from smxgb.rows.readers.row_rules import (
     shown_file,
     with_infinities_told,
 )
+from smxgb.rows.roles import ROLES
 from smxgb.wording import shown_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from smxgb.job import Channel, DataFile
-    from smxgb.rows.batch import Batch, Layout, Role, Schema
+    from smxgb.rows.batch import Batch, Layout, Schema
     from smxgb.rows.readers.reader import Request
+    from smxgb.rows.roles import RoleName
 
 ENCRYPTED_MAGIC = b"PARE"
 SIGNATURE_BYTES = 28
@@ -176,7 +178,7 @@ class _Passes:
         roles = tuple(role for role, _ in layout.roles)
         positions = [*(position for _, position in layout.roles), *features]
         names = [table.names[position] for position in positions]
-        types = [pa.int64() if role == "group" else pa.float32() for role in roles]
+        types = [ROLES[role].dtype for role in roles]
         types += [CATEGORY if index in layout.categorical else pa.float32() for index in features]
         fields = pa.schema([(str(index), data_type) for index, data_type in enumerate(types)])
         before = table.rows.start
@@ -244,7 +246,7 @@ def _text(
     positions: list[int],
     raw: pa.RecordBatch,
     *,
-    roles: tuple[Role, ...],
+    roles: tuple[RoleName, ...],
     before: int,
 ) -> str:
     position = positions[fault.column]
@@ -255,7 +257,7 @@ def _text(
         table.source,
         shown_column(position, table.names),
         ("row", lambda row: before + row),
-        lambda row: str(values[row].as_py()),
+        lambda row: str(values[row].as_py()) if values[row].is_valid else None,
     )
 
 

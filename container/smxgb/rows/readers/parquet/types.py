@@ -11,15 +11,15 @@ import pyarrow as pa
 
 from smxgb.errors import Mistakes, UserError
 from smxgb.rows.categories import CATEGORY, as_categories
-from smxgb.rows.columns import SETTINGS
 from smxgb.rows.readers.row_rules import whole_numbers
+from smxgb.rows.roles import ROLES
 from smxgb.wording import shown_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from smxgb.job import DataSettings
     from smxgb.rows.batch import Layout
+    from smxgb.rows.reading_settings import ReadingSettings
 
 NUMERIC = (
     pa.types.is_floating,
@@ -102,16 +102,15 @@ def saved_index(schema: pa.Schema) -> frozenset[str]:
         return invented
 
 
-def check_index(settings: DataSettings, index: frozenset[str], source: str) -> None:
+def check_index(settings: ReadingSettings, index: frozenset[str], source: str) -> None:
     """Raise UserError if settings give a role to what pandas saved as an index, which is left out."""
     mistakes = Mistakes()
-    for role, setting in SETTINGS.items():
-        name = getattr(settings, role)
-        if name in index:
-            mistakes.add(
-                f"{setting}={name}: {source} has {name!r} as the index of a table of pandas, which is left "
-                "out: make it a column, with reset_index() before to_parquet()."
-            )
+    for role in (role for name, role in ROLES.items() if settings.columns.get(name) in index):
+        name = settings.columns[role.name]
+        mistakes.add(
+            f"{role.setting}={name}: {source} has {name!r} as the index of a table of pandas, which is left "
+            "out: make it a column, with reset_index() before to_parquet()."
+        )
     mistakes.raise_any()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from smxgb.errors import UserError
-from smxgb.rows.batch import SPARSE, Role, Schema, Sparse
+from smxgb.rows.batch import SPARSE, Schema, Sparse
 from smxgb.rows.prefetch import in_order
 from smxgb.rows.readers.column_picks import Taken, from_dense, from_sparse, numbered, taken
 from smxgb.rows.readers.csr import ascending, first_infinite
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from smxgb.rows.readers.reader import Request
     from smxgb.rows.readers.row_rules import Fault, Part
     from smxgb.rows.readers.streams import Stream
+    from smxgb.rows.roles import RoleName
 
 BLOCK_BYTES = 1 << 20
 LARGEST_KEY = 2**31 - 1
@@ -52,11 +53,11 @@ class _Form:
     taking: Taken
 
     @property
-    def own_roles(self) -> tuple[Role, ...]:
+    def own_roles(self) -> tuple[RoleName, ...]:
         return ("label", "weight") if self.weighted else ("label",)
 
     @property
-    def roles(self) -> tuple[Role, ...]:
+    def roles(self) -> tuple[RoleName, ...]:
         return (*self.own_roles, *(role for role, _ in self.taking.roles))
 
 
@@ -93,7 +94,7 @@ def _look(request: Request, stream: Stream) -> _Start | None:
     rows = read_records(block.records[:1], block.source, block.first)
     dense = len(rows.values) > 0 and not len(rows.keys)
     weighted = rows.weight is not None
-    roles: tuple[Role, ...] = ("label", "weight") if weighted else ("label",)
+    roles: tuple[RoleName, ...] = ("label", "weight") if weighted else ("label",)
     taking = taken(request.settings, roles, request.channel.name, block.source)
     form = _Form(len(rows.values) if dense else None, weighted, taking)
     record_bytes = sum(map(len, block.records)) / len(block.records) + HEADER.size
@@ -223,7 +224,8 @@ def _given(rows: Rows, form: _Form, block: Block) -> pa.RecordBatch:
 
 def _text(fault: Fault, given: pa.RecordBatch, form: _Form, block: Block) -> str:
     column = given.schema.names[fault.column]
-    value = str(given.column(fault.column)[int(fault.rows[0])].as_py())
+    cell = given.column(fault.column)[int(fault.rows[0])]
+    value = str(cell.as_py()) if cell.is_valid else None
     if form.width is None and fault.column >= len(form.roles):
         key, value = first_infinite(given, fault)
         column = f"key {key}"

@@ -26,7 +26,7 @@ ENCODE = (
     "column in categorical_columns, or leave it out with drop_columns."
 )
 LABEL_CURE = (
-    " Mend these rows (classes are 0, 1, 2 and so on), leave them out with invalid_label=drop, or name "
+    " Correct these rows (classes are 0, 1, 2 and so on), leave them out with invalid_label=drop, or name "
     "another column with label_column."
 )
 SAME = "Every file of every channel needs the same columns, in any order."
@@ -160,7 +160,8 @@ def test_a_bad_first_row_of_a_later_file_is_not_lost_as_a_header(csv: Data) -> N
         assert "line 1, column 1: '" in csv.refused({"a.csv": rows, "b.csv": bad})[0]
     assert csv.refused({"a.csv": rows, "b.csv": "y,a,b\n1,2,3\n"}) == (
         (
-            "train/b.csv: its first record (y, a, b) looks like a header, and train/a.csv has none: mend the "
+            "train/b.csv: its first record (y, a, b) looks like a header, and train/a.csv has none: "
+            "correct the "
             "record, or write a header into every file or into none."
         ),
     )
@@ -465,16 +466,16 @@ def test_a_record_of_another_length_is_refused(csv: Data, record: str) -> None:
 
 def test_a_quote_that_is_never_closed_is_refused(csv: Data) -> None:
     assert csv.refused('1,2,3\n0,"5,6\n1,2,3\n') == (
-        "train/a.csv, line 2: a quoted field begins that is never closed. Mend the quotes.",
+        "train/a.csv, line 2: a quoted field begins that is never closed. Correct the quotes.",
     )
 
 
 @pytest.mark.parametrize("label", ["", "NaN", "inf", "1e400", "yes"])
 def test_what_is_no_label_is_refused_or_dropped(csv: Data, label: str) -> None:
     text = f"1,2\n{label},3\n0,4\n{label},5\n"
+    said = f"{label!r} is not a label" if label else "the label is empty"
     assert csv.refused(text) == (
-        f"train/a.csv, line 2, column 0: {label!r} is not a label: a finite number is needed (so too line 4)."
-        + LABEL_CURE,
+        f"train/a.csv, line 2, column 0: {said}: a finite number is needed (so too line 4)." + LABEL_CURE,
     )
     assert_frame_equal(csv.read(text, invalid_label="drop"), table({"f0": [2, 4], "<label>": [1, 0]}))
 
@@ -495,10 +496,11 @@ def test_a_channel_of_which_every_row_is_dropped_has_one_empty_batch(csv: Data) 
 
 @pytest.mark.parametrize("weight", ["-1", "", "inf", "heavy"])
 def test_what_is_no_weight_is_refused(csv: Data, weight: str) -> None:
+    said = f"{weight!r} is not a weight" if weight else "the weight is empty"
     assert csv.refused(f"1,1,2\n0,{weight},3\n", csv_weights=True) == (
         (
-            f"train/a.csv, line 2, column 1: {weight!r} is not a weight: a finite number, 0 or more, is "
-            "needed. Mend these rows."
+            f"train/a.csv, line 2, column 1: {said}: a finite number, 0 or more, is needed. Correct these "
+            "rows."
         ),
     )
 
@@ -511,7 +513,7 @@ def test_an_infinite_feature_is_refused_or_missing(
     assert csv.refused(text) == (
         (
             f"train/a.csv, line 3, column 1 ('a'): {value!r} is infinite, or beyond a 32-bit float "
-            "(3.4e38). Mend the values, or let them count as missing with infinity=missing."
+            "(3.4e38). Correct the values, or let them count as missing with infinity=missing."
         ),
     )
     read = csv.read(text, infinity="missing")
@@ -570,7 +572,7 @@ def test_a_file_of_blanks_has_no_record_and_decides_nothing(csv: Data) -> None:
 
 def test_rows_without_any_value_are_rows(csv: Data) -> None:
     assert csv.refused({"1": "1\t2\n", "2": "\t\n\t\n"})[0].startswith(
-        "train/2, line 1, column 0: '' is not a label: a finite number is needed (so too line 2)."
+        "train/2, line 1, column 0: the label is empty: a finite number is needed (so too line 2)."
     )
 
 
@@ -600,7 +602,7 @@ def test_rows_keep_their_order_over_blocks_files_and_batches(csv: Data, threads:
     assert [batch.rows for batch in batches] == [ROWS, ROWS, ROWS, 17]
     assert reader.expected_rows == pytest.approx(rows, rel=0.8)
     assert np.array_equal(
-        np.concatenate([batch.label for batch in batches]), np.arange(rows, dtype=np.float32)
+        np.concatenate([batch.roles["label"] for batch in batches]), np.arange(rows, dtype=np.float32)
     )
     first = np.concatenate([batch.features.column(0).to_numpy() for batch in batches])
     assert np.array_equal(first, (np.arange(rows) / 8).astype(np.float32))

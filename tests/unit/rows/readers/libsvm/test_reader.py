@@ -173,7 +173,7 @@ def test_a_feature_that_is_taken_still_tells_where_features_begin_and_end(libsvm
     summary = summarise(batch)
     assert summary.extent == Extent(0, 2)
     assert summary.present == 1
-    assert batch.weight.tolist() == [2, 5]
+    assert batch.roles["weight"].tolist() == [2, 5]
 
 
 def test_a_group_beyond_what_a_value_holds_exactly_is_refused_with_the_cure(libsvm: Data) -> None:

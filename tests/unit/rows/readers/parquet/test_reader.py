@@ -212,8 +212,8 @@ def test_what_is_no_label_is_refused_or_dropped(parquet: Data) -> None:
     table = pa.table({"y": [1, None, 0, NAN, float("inf")], "a": [1, 2, 3, 4, 5]})
     assert parquet.refused({"1.parquet": table.slice(0, 1), "2.parquet": table}) == (
         (
-            "train/2.parquet, row 1, column 0 ('y'): None is not a label: a finite number is needed (so "
-            "too rows 3, 4). Mend these rows (classes are 0, 1, 2 and so on), leave them out with "
+            "train/2.parquet, row 1, column 0 ('y'): the label is empty: a finite number is needed (so "
+            "too rows 3, 4). Correct these rows (classes are 0, 1, 2 and so on), leave them out with "
             "invalid_label=drop, or name another column with label_column."
         ),
     )
@@ -229,7 +229,7 @@ def test_an_infinite_feature_is_refused_or_missing(parquet: Data) -> None:
     assert parquet.refused(table) == (
         (
             f"train/a.parquet, row {rows - 3}, column 1 ('a'): 1e+300 is infinite, or beyond a 32-bit float "
-            "(3.4e38). Mend the values, or let them count as missing with infinity=missing."
+            "(3.4e38). Correct the values, or let them count as missing with infinity=missing."
         ),
     )
     assert parquet.read(table, infinity="missing")["a"].isna().sum() == 1
@@ -240,15 +240,15 @@ def test_weights_groups_and_bounds_are_checked(parquet: Data) -> None:
     assert parquet.refused(table, weight="w", group="g", lower="lo", label="y") == (
         (
             "train/a.parquet, row 1, column 1 ('w'): -1.0 is not a weight: a finite number, 0 or more, is "
-            "needed. Mend these rows."
+            "needed. Correct these rows."
         ),
         (
-            "train/a.parquet, row 1, column 2 ('g'): None is not a group: an integer is needed. Number the "
+            "train/a.parquet, row 1, column 2 ('g'): the group is empty: an integer is needed. Number the "
             "groups."
         ),
         (
             "train/a.parquet, row 0, column 3 ('lo'): nan is not a lower bound: a number, 0 or more, or -inf "
-            "is needed. Mend these rows."
+            "is needed. Correct these rows."
         ),
     )
     flags = pa.table({"y": [1], "g": [True], "a": [1]})
@@ -360,7 +360,7 @@ def test_row_groups_become_full_batches_in_order(parquet: Data, tmp_path: Any) -
     for _ in range(2):
         batches = list(reader.batches())
         assert [batch.rows for batch in batches] == [ROWS, ROWS, 5]
-        assert np.array_equal(np.concatenate([batch.label for batch in batches]), np.arange(rows))
+        assert np.array_equal(np.concatenate([batch.roles["label"] for batch in batches]), np.arange(rows))
 
 
 def test_csv_and_parquet_copies_of_one_table_give_equal_rows(csv: Data, parquet: Data) -> None:

@@ -143,7 +143,7 @@ def test_a_group_that_may_have_been_rounded_is_none(
 def test_a_sparse_record_without_its_group_is_refused(recordio: Data) -> None:
     rows = [record(tensor([1, 5], "i", (0, 1)), tensor([1])), record(tensor([5], "i", (1,)), tensor([1]))]
     (said,) = recordio.refused({"a.rec": framed(rows)}, group=0)
-    assert said.startswith("train/a.rec, record 2, group: None is not a group: an integer is needed.")
+    assert said.startswith("train/a.rec, record 2, group: the group is empty: an integer is needed.")
 
 
 GOOD = record(tensor([1, 2]), tensor([1]))
