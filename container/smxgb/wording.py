@@ -30,3 +30,8 @@ def shown_column(position: int, names: tuple[str, ...] | None) -> str:
 def short(name: str) -> str:
     """Return a name so short that a message is not full of it."""
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
+
+
+def printable(path: str) -> str:
+    """Return a path as a text that can be written anywhere: bytes that are no UTF-8 become escapes."""
+    return path.encode(errors="backslashreplace").decode()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -95,53 +93,3 @@ def test_a_query_may_be_in_train_and_validation_and_each_host_have_its_own(tmp_p
         outcomes = job.run()
     assert [outcome.code for outcome in outcomes] == [0, 0, 0], outcomes[0].log
     assert re.search(r"^\[1\]\ttrain-ndcg:[\d.]+\tvalidation-ndcg:", outcomes[0].log, re.MULTILINE)
-
-
-MEMBER = """
-import sys
-import numpy as np
-from smxgb.rows.agreement import agree_on_groups
-from smxgb.rows.group import Joined
-from smxgb.rows.query_groups import QueryGroups
-rank, port, extra = map(int, sys.argv[1:])
-tracker = {"dmlc_tracker_uri": "127.0.0.1", "dmlc_tracker_port": port, "dmlc_task_id": str(rank)}
-member = Joined(tracker, f"h{rank}")
-# 3.3 million ids in two arrays, in no order, that meet in one id or none.
-ids = np.arange(rank, 3_300_000, 2, np.int64) * 64
-ids = np.random.default_rng(rank).permutation(np.append(ids, extra))
-try:
-    own = QueryGroups(ids, np.ones_like(ids), None)
-    agree_on_groups("train", own, member, lambda number: f"file {number}")
-except Exception as error:
-    print(error)
-else:
-    print("none")
-member.leave()
-"""
-
-
-@pytest.mark.parametrize(
-    ("extra", "said"), [((7, 9), "none"), ((7, 7), "group 7 "), ((7, 64 * 1_000_000), "group 64000000 ")]
-)
-def test_one_of_millions_of_queries_is_found_and_none_is_made_up(extra: tuple[int, int], said: str) -> None:
-    from xgboost.tracker import RabitTracker  # noqa: PLC0415
-
-    tracker = RabitTracker(2, "127.0.0.1", 0, sortby="task")
-    tracker.start()
-    port = tracker.worker_args()["dmlc_tracker_port"]
-    members = [
-        subprocess.Popen(
-            [sys.executable, "-c", MEMBER, str(rank), str(port), str(number)],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for rank, number in enumerate(extra)
-    ]
-    # XGBoost's own lines come before.
-    one, other = (member.communicate(timeout=60)[0].splitlines()[-1] for member in members)
-    tracker.wait_for(10)
-    assert one == other
-    assert said in one
-    if said != "none":
-        number = said.split()[1]
-        assert f"in file {number} of host h0 and file {number} of host h1" in one

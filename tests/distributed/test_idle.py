@@ -15,10 +15,6 @@ from tests.distributed.test_dask import dask_hosts, rows_of
 from tests.distributed.test_formats import libsvm
 from tests.opt_ml import Outcome, Source, csv, parquet
 
-from smxgb.errors import UserError
-from smxgb.rows.empty_workers import check_idle
-from smxgb.settings import parse
-
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -113,10 +109,3 @@ def test_an_objective_that_counts_every_worker_alike_is_refused(
         f"UserError: channel train has no row for a worker of 127.0.0.1: with objective={objective} XGBoost "
         "takes a leaf's value from each worker alike"
     )
-
-
-def test_weights_that_would_count_groups_are_refused() -> None:
-    settings = parse({"num_round": 1, "group_column": "q"}).settings
-    with pytest.raises(UserError, match="group_column then goes with an objective that ranks only"):
-        check_idle(["a"], settings)
-    check_idle([], settings)

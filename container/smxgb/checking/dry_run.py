@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from smxgb.job import Channel, Job
-    from smxgb.rows import Reader, Schema, Shape
+    from smxgb.rows import Declared, Reader, Schema, Shape
     from smxgb.training import Examined
 
 
@@ -60,19 +60,20 @@ def rehearse(job: Job) -> Shape:
     settings = reading_settings(job.parameters.settings, job.channels)
     mistakes = Mistakes()
     looks: dict[str, _Look] = {}
-    schema: Schema | None = None
+    declared: Declared | None = None
     for channel in job.channels:
         with mistakes.collect():
-            reader = open_reader(channel, settings, threads=job.threads, like=schema)
-            schema = schema or reader.schema
+            reader = open_reader(channel, settings, threads=job.threads, like=declared)
+            declared = declared or reader.declared
             looks[channel.name] = _look_at(channel, reader, job)
-        if schema is None:
+        if declared is None:
             break
     known = not any(mistakes)
     shapes: Mapping[str, Shape] = {}
-    if schema is not None:
+    if declared is not None:
+        schema = declared.schema
         with mistakes.collect():
-            schema, shapes = _settled(schema, looks, job)
+            schema, shapes = _settled(declared, looks, job)
         with mistakes.collect():
             examined = _examined(schema, looks, shapes, job)
             # A plan for the rows of some channels would be wrong.
@@ -106,22 +107,27 @@ def _look_at(channel: Channel, reader: Reader, job: Job) -> _Look:
     )
 
 
-def _settled(schema: Schema, looks: Mapping[str, _Look], job: Job) -> tuple[Schema, dict[str, Shape]]:
-    """Return the features and the channels' shapes; no names if only rows to come tell how many there are."""
+def _settled(
+    declared: Declared, looks: Mapping[str, _Look], job: Job
+) -> tuple[Schema | None, dict[str, Shape]]:
+    """Return the features and the channels' shapes; no features if only rows to come tell how many."""
     summaries = {name: look.summary for name, look in looks.items()}
     types = {name: look.channel.content_type for name, look in looks.items()}
     count, _ = count_features(summaries, types, job.parameters.settings.libsvm_indexing)
-    if "train" in looks and (schema.names or all(look.whole for look in looks.values())):
-        schema = settle(schema, summaries, types, job.parameters.settings.libsvm_indexing)
+    schema = declared.schema
+    if "train" in looks and (schema or all(look.whole for look in looks.values())):
+        schema = settle(declared, summaries, types, job.parameters.settings.libsvm_indexing)
     shapes = {}
     for name, look in looks.items():
         shapes[name] = replace(look.summary.shape(count), rows=look.rows)
-        columns = f"{count}" if schema.names else f"at least {count}"
+        columns = f"{count}" if schema else f"at least {count}"
         log(f"Channel {name}: {'' if look.exact else 'about '}{look.rows:,} rows and {columns} columns.")
     return schema, shapes
 
 
-def _examined(schema: Schema, looks: Mapping[str, _Look], shapes: Mapping[str, Shape], job: Job) -> Examined:
+def _examined(
+    schema: Schema | None, looks: Mapping[str, _Look], shapes: Mapping[str, Shape], job: Job
+) -> Examined:
     whole = "train" in looks and all(look.whole for look in looks.values())
     summaries = {name: look.summary for name, look in looks.items()}
     return examine(

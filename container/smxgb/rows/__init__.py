@@ -1,20 +1,23 @@
 """Rows: from the files of a channel to batches on which all workers agree, ready to be read several times."""
 
-from smxgb.rows.batch import CELL_BYTES, Batch, FloatArray, GroupArray, Layout, Schema, Sparse
+from smxgb.rows.batch import CELL_BYTES, Batch, FloatArray, GroupArray, Sparse
 from smxgb.rows.features import count_features, settle
-from smxgb.rows.group import Group, Joined, Solo
+from smxgb.rows.group import FLAG, Group, Joined, Solo
 from smxgb.rows.loading import Loaded, load
 from smxgb.rows.query_groups import Runs
 from smxgb.rows.readers import Reader, open_reader
 from smxgb.rows.reading_settings import ReadingSettings, reading_settings
 from smxgb.rows.roles import ROLES
+from smxgb.rows.schema import Declared, Layout, Schema
 from smxgb.rows.store import Stored, reading_bytes
 from smxgb.rows.summary import Shape, Summary, no_rows, summarise
 
 __all__ = [
     "CELL_BYTES",
+    "FLAG",
     "ROLES",
     "Batch",
+    "Declared",
     "FloatArray",
     "Group",
     "GroupArray",

@@ -7,17 +7,20 @@ everywhere, which names host, file and column.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from smxgb.errors import Mistakes, UserError
-from smxgb.rows.batch import Layout, Schema
-from smxgb.rows.columns import aligned, schema_of
-from smxgb.rows.summary import Extent, Summary, no_rows
-from smxgb.settings import Labels
+from smxgb.job import ContentType, Name
+from smxgb.rows.columns import aligned
+from smxgb.rows.group import COUNT, TEXT
+from smxgb.rows.schema import Declared, Layout
+from smxgb.rows.summary import Summary, no_rows
+from smxgb.wording import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -32,6 +35,29 @@ COMPARED = 1 << 20
 
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 """2^64 by the golden ratio (Knuth, The Art of Computer Programming, 6.4: multiplicative hashing)."""
+
+
+@dataclass(frozen=True)
+class _Held:
+    """What a host holds of a channel: how many files, of which type, and how the type was found."""
+
+    files: int
+    content_type: ContentType
+    why: str
+
+
+@dataclass(frozen=True)
+class _Offer:
+    """What a worker's files declare, None if it has none; its first file; and what is wrong with them."""
+
+    declared: Declared | None
+    source: str
+    mistakes: list[str]
+
+
+HELD = TypeAdapter(dict[Name, _Held])
+OFFER = TypeAdapter(_Offer)
+SUMMARIES = TypeAdapter(dict[str, Summary])
 
 
 @contextmanager
@@ -50,85 +76,70 @@ def agree_on_channels(channels: Channels, group: Group) -> list[Channel]:
     Raises UserError if a channel has files on no host, or of different types.
     """
     held = {channel.name: channel for channel in channels}
-    offers = cast(
-        "list[dict[str, Any]]",
-        group.gather(
-            {
-                name: {"files": len(channel.files), "type": channel.content_type, "why": channel.why}
-                for name, channel in held.items()
-            }
-        ),
-    )
+    own = {
+        name: _Held(len(channel.files), channel.content_type, printable(channel.why))
+        for name, channel in held.items()
+    }
+    offers = group.gather(own, HELD)
     agreed = []
     mistakes = Mistakes()
     for name in ("train", "validation"):
         of_name = {
             host: offer[name] for host, offer in zip(group.hosts, offers, strict=True) if name in offer
         }
-        types = {host: offer for host, offer in of_name.items() if offer["files"]}
+        types = {host: offer for host, offer in of_name.items() if offer.files}
         if of_name and not types:
             mistakes.add(
                 f"channel '{name}' holds no data file on any of the hosts {', '.join(group.hosts)}: check "
                 "its S3 address."
             )
-        if len({offer["type"] for offer in types.values()}) > 1:
-            listed = ", ".join(f"{offer['type']} on {host} ({offer['why']})" for host, offer in types.items())
+        if len({offer.content_type for offer in types.values()}) > 1:
+            listed = ", ".join(
+                f"{offer.content_type} on {host} ({offer.why})" for host, offer in types.items()
+            )
             mistakes.add(f"channel '{name}' holds {listed}: its files must be of one type.")
         if types:
-            own = held.get(name) or replace(channels.train, name=name, files=(), skipped=())
-            agreed.append(replace(own, content_type=next(iter(types.values()))["type"]))
+            mine = held.get(name) or replace(channels.train, name=name, files=(), skipped=())
+            agreed.append(replace(mine, content_type=next(iter(types.values())).content_type))
     mistakes.raise_any("everywhere")
     return agreed
 
 
-def agree_on_schema(own: Schema | None, source: str, mistakes: Mistakes, group: Group) -> Schema:
-    """Return the schema of the first worker that has a file of `train`; `own` is None where there is none.
+def agree_on_features(own: Declared | None, source: str, mistakes: Mistakes, group: Group) -> Declared:
+    """Return what the files of the first worker that has any of `train` declare; `own` None: this has none.
 
     `source` is the first file of this worker as messages show it, `mistakes` what is wrong with its files.
     Raises UserError if the columns of another worker's files don't fit, or any worker has found mistakes.
     """
-    layout = own.layout if own else None
-    offers = cast(
-        "list[dict[str, Any]]",
-        group.gather(
-            {
-                "layout": asdict(layout) if layout else None,
-                "nameless": len(own.names) if own and not layout else None,
-                "source": source,
-                "mistakes": list(mistakes),
-            }
-        ),
-    )
+    offers = group.gather(_Offer(own, source, list(mistakes)), OFFER)
     found = Mistakes()
     first: tuple[Layout, str] | None = None
     # Sparse files tell their width when all rows are read, and records need no names.
-    nameless: dict[int, str] = {}
+    nameless: dict[int | None, str] = {}
     for host, offer in zip(group.hosts, offers, strict=True):
         place = f"host {host}, " if group.size > 1 else ""
-        for text in offer["mistakes"]:
+        for text in offer.mistakes:
             found.add(f"{place}{text}")
-        if offer["nameless"] is not None:
-            nameless.setdefault(offer["nameless"], f"{place}{offer['source']}")
-        if offer["layout"] is None:
+        if offer.declared is None:
             continue
-        layout = _layout(offer["layout"])
-        if first is None:
-            first = layout, f"{place}{offer['source']}"
+        layout = offer.declared.layout
+        if layout is None:
+            nameless.setdefault(offer.declared.width, f"{place}{offer.source}")
+        elif first is None:
+            first = layout, f"{place}{offer.source}"
         else:
             with found.collect():
-                aligned(first[0], layout.columns, layout.width, f"{place}{offer['source']}", first[1])
+                aligned(first[0], layout.columns, layout.width, f"{place}{offer.source}", first[1])
     if len(nameless) > 1:
-        found.add(
-            f"{' and '.join(f'{source} has {width}' for width, source in nameless.items())} features: all "
-            "files need the same (0 means sparse records)."
-        )
+        listed = " and ".join(f"{source} has {width or 0}" for width, source in nameless.items())
+        found.add(f"{listed} features: all files need the same (0 means sparse records).")
     with by_all():
         found.raise_any()
         if nameless:
-            return Schema.unnamed(next(iter(nameless)))
+            return Declared(width=next(iter(nameless)))
         if first is None:
             raise UserError("the train channel holds no rows: check its S3 address.")
-    return schema_of(first[0])
+    return Declared(first[0])
 
 
 def agree_on_rows(own: Mapping[str, Summary], group: Group) -> list[dict[str, Summary]]:
@@ -136,10 +147,7 @@ def agree_on_rows(own: Mapping[str, Summary], group: Group) -> list[dict[str, Su
 
     Raises UserError if a channel has no row at all, or has weights on some workers only.
     """
-    offers = group.gather({name: _plain(summary) for name, summary in own.items()})
-    by_rank = [
-        {name: _summary(value) for name, value in cast("dict[str, Any]", offer).items()} for offer in offers
-    ]
+    by_rank = group.gather(dict(own), SUMMARIES)
     mistakes = Mistakes()
     for name in own:
         # A host may have several workers: one of them without rows must not hide another.
@@ -170,7 +178,7 @@ def agree_on_groups(
     if group.size == 1:
         return
     ids = np.zeros(0, np.int64) if own is None else own.ids
-    portions = -(-sum(cast("list[int]", group.gather(len(ids)))) // COMPARED)
+    portions = -(-sum(group.gather(len(ids), COUNT)) // COMPARED)
     # Equal ids fall into one portion, wherever they are; consecutive ones are spread by a multiplication.
     portion = (ids.view(np.uint64) * SPREAD >> np.uint64(32)) % np.uint64(max(1, portions))
     shared = [_shared(ids[portion == number], group) for number in range(portions)]
@@ -178,7 +186,7 @@ def agree_on_groups(
     if not len(split):
         return
     mine = f"{file_of(int(split[0]))} of host {group.hosts[group.rank]}" if split[0] in ids else None
-    places = [str(place) for place in group.gather(mine) if place]
+    places = [place for place in group.gather(mine, TEXT) if place]
     more = f" (and of {len(split) - 1:,} more)" if len(split) > 1 else ""
     raise UserError(
         f"channel {channel}: the rows of group {split[0]}{more} are on several workers: in "
@@ -200,30 +208,3 @@ def together(summaries: list[dict[str, Summary]]) -> dict[str, Summary]:
     return {
         name: reduce(Summary.merge, (of_worker[name] for of_worker in summaries)) for name in summaries[0]
     }
-
-
-def _layout(value: Mapping[str, Any]) -> Layout:
-    columns, roles = value["columns"], value["roles"]
-    return Layout(
-        None if columns is None else tuple(columns),
-        value["width"],
-        tuple(value["features"]),
-        tuple((role, position) for role, position in roles),
-        tuple(value["categorical"]),
-    )
-
-
-def _plain(summary: Summary) -> dict[str, Any]:
-    categories = {name: sorted(words) for name, words in summary.categories.items()}
-    return {**asdict(summary), "categories": categories, "roles": sorted(summary.roles)}
-
-
-def _summary(value: Mapping[str, Any]) -> Summary:
-    label = value["label"]
-    if label is not None:
-        different = label["different"]
-        label = Labels(**{**label, "different": None if different is None else tuple(different)})
-    extent = value["extent"] and Extent(**value["extent"])
-    categories = {name: frozenset(words) for name, words in value["categories"].items()}
-    roles = frozenset(value["roles"])
-    return Summary(**{**value, "label": label, "extent": extent, "categories": categories, "roles": roles})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -26,48 +26,6 @@ BATCH_BYTES = 16 << 20
 
 CELL_BYTES = 4
 """Bytes of a float32."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where the columns of a file are. Positions count from 0, over all columns of the file.
-
-    `columns` are the names in the file's order, None if it has none. `features` are positions in the order of
-    the schema; those of them that hold categories are in `categorical` too.
-    """
-
-    columns: tuple[str, ...] | None
-    width: int
-    features: tuple[int, ...]
-    roles: tuple[tuple[RoleName, int], ...]
-    categorical: tuple[int, ...] = ()
-
-    def name(self, position: int) -> str | None:
-        """Return the column's name, if the file has names."""
-        return None if self.columns is None else self.columns[position]
-
-
-@dataclass(frozen=True)
-class Schema:
-    """The features of a job, in order: every batch of every channel has exactly these columns.
-
-    `invented` says that the files name no columns, so that the names are `f0`, `f1`, ... of our making.
-    `layout` is the one of the first file of `train`; later channels are read by it. It is None if that file
-    is sparse: then how many features there are is settled after the first pass over all rows.
-    `first_index` is what libsvm files call the first feature, None if there are no such files. `categories`
-    has the name of each feature of categories, with these in the order of their codes once they are settled.
-    """
-
-    names: tuple[str, ...]
-    invented: bool
-    layout: Layout | None = field(default=None, compare=False)
-    first_index: int | None = None
-    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    @classmethod
-    def unnamed(cls, count: int, layout: Layout | None = None) -> Schema:
-        """Return the schema of `count` features of files that name no columns."""
-        return cls(tuple(f"f{index}" for index in range(count)), invented=True, layout=layout)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from smxgb.errors import Mistakes, UserError
 from smxgb.log import log
-from smxgb.rows.batch import Layout, Schema
 from smxgb.rows.roles import ROLES
+from smxgb.rows.schema import Layout
 from smxgb.wording import short, shown_column
 
 if TYPE_CHECKING:
@@ -169,18 +169,6 @@ def unweighted(layout: Layout) -> Layout:
         tuple((role, moved(index)) for role, index in layout.roles if role != "weight"),
         tuple(moved(index) for index in layout.categorical),
     )
-
-
-def schema_of(layout: Layout) -> Schema:
-    """Return the schema of files with this layout."""
-    columns = layout.columns
-    schema = (
-        Schema.unnamed(len(layout.features), layout)
-        if columns is None
-        else Schema(tuple(columns[index] for index in layout.features), invented=False, layout=layout)
-    )
-    named = zip(schema.names, layout.features, strict=True)
-    return replace(schema, categories={name: () for name, index in named if index in layout.categorical})
 
 
 def chosen(layout: Layout, names: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[int, ...]:

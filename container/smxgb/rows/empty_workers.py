@@ -27,8 +27,9 @@ from smxgb.settings import OBJECTIVES, kind_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from smxgb.rows.batch import Batch, Schema
+    from smxgb.rows.batch import Batch
     from smxgb.rows.roles import RoleName
+    from smxgb.rows.schema import Schema
     from smxgb.rows.summary import Summary
     from smxgb.settings import Hyperparameters
 

@@ -17,14 +17,16 @@ import pyarrow as pa
 from smxgb.errors import UserError
 from smxgb.job import FORMATS
 from smxgb.log import log
-from smxgb.rows.batch import SPARSE, Schema, Sparse
+from smxgb.rows.batch import SPARSE, Sparse
 from smxgb.rows.categories import ordered, recoded
+from smxgb.rows.schema import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from smxgb.job import ContentType
     from smxgb.rows.batch import Batch, Dense
+    from smxgb.rows.schema import Declared
     from smxgb.rows.store import Stored
     from smxgb.rows.summary import Extent, Summary
 
@@ -38,7 +40,7 @@ type Indexing = Literal["auto", "0", "1"]
 
 
 def settle(
-    schema: Schema,
+    declared: Declared,
     summaries: Mapping[str, Summary],
     content_types: Mapping[str, ContentType],
     indexing: Indexing,
@@ -46,7 +48,7 @@ def settle(
     """Return the schema that the rows of all channels fit, once all of them were seen.
 
     Args:
-        schema: What the first file of `train` said.
+        declared: What the first file of `train` declares.
         summaries: What was seen in each channel, of all workers together.
         content_types: The type of each channel's files.
         indexing: What libsvm files call the first feature; "auto" decides by the lowest index of all.
@@ -58,8 +60,8 @@ def settle(
     is_dense = any(summary.columns is not None for summary in summaries.values())
     if not count or not (is_dense or any(summary.present for summary in summaries.values())):
         raise UserError("channel train: no row has a value, so there is no feature to train on.")
-    names = schema.names or Schema.unnamed(count).names
-    return replace(schema, names=names, first_index=first, categories=_settled_categories(summaries))
+    schema = declared.schema or Schema.unnamed(count)
+    return replace(schema, first_index=first, categories=_settled_categories(summaries))
 
 
 def count_features(

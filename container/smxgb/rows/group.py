@@ -6,18 +6,22 @@ called by all workers, in the same order; so must each constructor of a matrix a
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from pydantic import TypeAdapter
 from xgboost import collective
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import numpy.typing as npt
 
-    type Json = bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None
+
+FLAG = TypeAdapter(bool)
+COUNT = TypeAdapter(int)
+TEXT: TypeAdapter[str | None] = TypeAdapter(str | None)
+"""The types of what workers most often tell each other."""
 
 
 class Group(Protocol):
@@ -30,8 +34,9 @@ class Group(Protocol):
     def size(self) -> int:
         """The number of workers."""
 
-    def gather(self, value: Json) -> list[Json]:
-        """Return every worker's value, by rank, to every worker; for small values."""
+    def gather[T](self, value: T, kind: TypeAdapter[T]) -> list[T]:
+        """Return every worker's value, by rank, to every worker; for small values. `kind` is their type."""
+        return [kind.validate_json(part) for part in self.gather_bytes(kind.dump_json(value))]
 
     def gather_bytes(self, data: bytes) -> list[bytes]:
         """Return every worker's bytes, by rank, to every worker."""
@@ -46,7 +51,7 @@ class Group(Protocol):
         """Part from the others, in peace. Not after an error: XGBoost would wait for the dead."""
 
 
-class Solo:
+class Solo(Group):
     """The group of a worker that is alone on `host`."""
 
     rank = 0
@@ -55,7 +60,7 @@ class Solo:
     def __init__(self, host: str) -> None:
         self.hosts: tuple[str, ...] = (host,)
 
-    def gather(self, value: Json) -> list[Json]:
+    def gather[T](self, value: T, kind: TypeAdapter[T]) -> list[T]:  # noqa: ARG002 - nobody else is to know it
         """Return the one value."""
         return [value]
 
@@ -75,7 +80,7 @@ class Solo:
         """There is nobody to part from."""
 
 
-class Joined:
+class Joined(Group):
     """A group over XGBoost's communicator, which belongs to the thread that has joined it.
 
     Args:
@@ -90,16 +95,12 @@ class Joined:
         self._context.__enter__()
         self.rank = collective.get_rank()
         self._size = collective.get_world_size()
-        self.hosts = tuple(str(name) for name in self.gather(host))
+        self.hosts = tuple(name.decode() for name in self.gather_bytes(host.encode()))
 
     @property
     def size(self) -> int:
         """The number of workers."""
         return self._size
-
-    def gather(self, value: Json) -> list[Json]:
-        """Return every worker's value."""
-        return [json.loads(part) for part in self.gather_bytes(json.dumps(value).encode())]
 
     def gather_bytes(self, data: bytes) -> list[bytes]:
         """Return every worker's bytes."""

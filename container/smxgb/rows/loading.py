@@ -11,9 +11,9 @@ from smxgb.errors import Mistakes, UserError
 from smxgb.log import log
 from smxgb.rows.agreement import (
     agree_on_channels,
+    agree_on_features,
     agree_on_groups,
     agree_on_rows,
-    agree_on_schema,
     by_all,
     together,
 )
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from smxgb.job import Channel, ContentType, Job
-    from smxgb.rows.batch import Schema
     from smxgb.rows.group import Group
     from smxgb.rows.readers import Reader
     from smxgb.rows.reading_settings import ReadingSettings
+    from smxgb.rows.schema import Declared, Schema
     from smxgb.supervision.messages import Link
 
 
@@ -68,7 +68,7 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
         if group.size > 1:
             log(mine.note)
         shares.append(mine.channel)
-    schema, reader = _agreed_schema(shares[0], settings, threads, group)
+    declared, reader = _agreed(shares[0], settings, threads, group)
     mistakes = Mistakes()
     stored: dict[str, Stored] = {}
     for channel in shares:
@@ -77,19 +77,19 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
                 stored[channel.name] = Stored(Summary(), lambda: iter(()))
                 continue
             if channel.name != "train" or reader is None:
-                reader = open_reader(channel, settings, threads=threads, like=schema)
+                reader = open_reader(channel, settings, threads=threads, like=declared)
             stored[channel.name] = keep(reader, scratch, channel.name)
     mistakes.raise_any()
     link.phase("agree")
     summaries = agree_on_rows({name: kept.summary for name, kept in stored.items()}, group)
     for channel in shares:
-        find = partial(_file_of, channel, settings, schema, threads)
+        find = partial(_file_of, channel, settings, declared, threads)
         with mistakes.collect():
             agree_on_groups(channel.name, stored[channel.name].groups, group, find)
     mistakes.raise_any("everywhere")
     types: dict[str, ContentType] = {channel.name: channel.content_type for channel in shares}
     with by_all():
-        schema = settle(schema, together(summaries), types, settings.indexing)
+        schema = settle(declared, together(summaries), types, settings.indexing)
         idle = [host for host, found in zip(group.hosts, summaries, strict=True) if not found["train"].rows]
         check_idle(idle, job.parameters.settings)
     stored = {name: fitted(name, kept, schema, types[name]) for name, kept in stored.items()}
@@ -104,10 +104,10 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
     return loaded
 
 
-def _agreed_schema(
+def _agreed(
     train: Channel, settings: ReadingSettings, threads: int, group: Group
-) -> tuple[Schema, Reader | None]:
-    """Return the schema of all workers, and the reader of this worker's files if it has the same."""
+) -> tuple[Declared, Reader | None]:
+    """Return what all workers' files declare, and the reader of this worker's if they declare just that."""
     mistakes = Mistakes()
     reader = own = None
     source = ""
@@ -115,19 +115,19 @@ def _agreed_schema(
         source = shown_file(train, train.files[0])
         with mistakes.collect():
             reader = open_reader(train, settings, threads=threads, like=None)
-            own = reader.schema
-    schema = agree_on_schema(own, source, mistakes, group)
-    return schema, reader if own and own.layout == schema.layout else None
+            own = reader.declared
+    declared = agree_on_features(own, source, mistakes, group)
+    return declared, reader if own and own.layout == declared.layout else None
 
 
 def _file_of(
-    channel: Channel, settings: ReadingSettings, schema: Schema, threads: int, identifier: int
+    channel: Channel, settings: ReadingSettings, declared: Declared, threads: int, identifier: int
 ) -> str:
     """Return the first file of a channel that holds a row of a group, as messages show it."""
     for file in channel.files if channel.mode != "Pipe" else ():
         # A file may have no row, which is no mistake while others have.
         with suppress(UserError):
-            reader = open_reader(replace(channel, files=(file,)), settings, threads=threads, like=schema)
+            reader = open_reader(replace(channel, files=(file,)), settings, threads=threads, like=declared)
             batches = reader.batches(() if reader.can_repeat else None)
             if any("group" in batch.roles and identifier in batch.roles["group"] for batch in batches):
                 return shown_file(channel, file)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
 from smxgb.job import DataFile
+from smxgb.rows.group import COUNT, FLAG, TEXT
 from smxgb.rows.readers import can_be_cut
-from smxgb.wording import readable_bytes
+from smxgb.wording import printable, readable_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,11 +50,12 @@ def share(channel: Channel, group: Group, *, whole: bool) -> Share:
             )
         return Share(channel, f"Channel {channel.name}: this worker reads its host's pipe.")
     holders = _holders(channel, group)
-    if any(group.gather(_is_replicated(channel))):
+    replicated = group.gather(_is_replicated(channel), FLAG)
+    if any(replicated):
         _check_replicas(channel, group, holders)
     place, workers = holders.index(group.rank), len(holders)
     files = split(channel, place, workers, whole=whole)
-    found = group.gather(_have_quotes(channel, files))
+    found = group.gather(_have_quotes(channel, files), FLAG)
     quoted = any(found[rank] for rank in holders)
     if quoted:
         files = _dealt(channel.files, place, workers)
@@ -108,10 +110,10 @@ def _have_quotes(channel: Channel, files: Sequence[DataFile]) -> bool:
 
 def _holders(channel: Channel, group: Group) -> list[int]:
     """Return the ranks of the workers that hold the same files as this one, itself among them."""
-    lists = cast("list[str]", group.gather(_list_digest(channel)))
+    lists = group.gather(_list_digest(channel), TEXT)
     mine = lists[group.rank]
     has_twin = bool(channel.files) and lists.count(mine) > 1
-    samples = group.gather(_sample_digest(channel) if has_twin else None)
+    samples = group.gather(_sample_digest(channel) if has_twin else None, TEXT)
     if not has_twin:
         return [group.rank]
     key = mine, samples[group.rank]
@@ -124,18 +126,20 @@ def _is_replicated(channel: Channel) -> bool:
 
 def _check_replicas(channel: Channel, group: Group, holders: Sequence[int]) -> None:
     """Raise UserError if not all hosts hold the same files: rows that two have would count twice."""
-    if min(cast("list[int]", group.gather(len(holders)))) == group.size:
+    if min(group.gather(len(holders), COUNT)) == group.size:
         return
     mine = {_name(channel, file): file.size for file in channel.files}
     first = dict(json.loads(group.broadcast(json.dumps(mine).encode())))
     different = sorted(name for name in mine.keys() | first.keys() if mine.get(name) != first.get(name))
-    found = None
+    found: str | None = None
     if different:
         name = different[0]
-        found = f"{name} {_state(first.get(name))} on {group.hosts[0]} and {_state(mine.get(name))} on"
+        found = (
+            f"{printable(name)} {_state(first.get(name))} on {group.hosts[0]} and {_state(mine.get(name))} on"
+        )
     elif 0 not in holders:
         found = f"files of the same names and sizes hold other bytes on {group.hosts[0]} than on"
-    texts = cast("list[str | None]", group.gather(found))
+    texts = group.gather(found, TEXT)
     host, text = next((host, text) for host, text in zip(group.hosts, texts, strict=True) if text)
     raise UserError(
         f"channel {channel.name} is FullyReplicated, but its hosts hold different files: {text} {host}. Set "

@@ -51,15 +51,15 @@ def keep(reader: Reader, folder: Path, name: str) -> Stored:
     UserError for rows that can't be trained on, PlatformError if the folder's volume is too small.
     """
     path = folder / name
-    schema = reader.schema
-    needed = reader.expected_rows * CELL_BYTES * (len(schema.names) + 1)
+    names = reader.declared.names or ()
+    needed = reader.expected_rows * CELL_BYTES * (len(names) + 1)
     reading = reading_bytes(reader)
     first = _FirstPass()
     if reader.can_repeat:
         # Of the features, only categories must be known before all are read.
-        for _ in first.over(with_progress(reader.batches(schema.categories), name)):
+        for _ in first.over(with_progress(reader.batches(reader.declared.categorical), name)):
             pass
-        summary = replace(first.summary, columns=len(schema.names), present=None)
+        summary = replace(first.summary, columns=len(names), present=None)
         if first.runs.are_whole:
             return Stored(summary, reader.batches, first.runs.groups(name), reading)
         write(reader.batches(), path, needed)
@@ -73,9 +73,9 @@ def keep(reader: Reader, folder: Path, name: str) -> Stored:
         log(f"Channel {name}: its rows are sorted, so that those of a group stand together.")
         sort_by_group(path)
         runs = Runs()
-        for _ in runs.watch(read(path, schema.names)):
+        for _ in runs.watch(read(path, names)):
             pass
-    return Stored(summary, lambda: ahead(read(path, schema.names)), runs.groups(name), reading)
+    return Stored(summary, lambda: ahead(read(path, names)), runs.groups(name), reading)
 
 
 class _FirstPass:
@@ -94,7 +94,7 @@ class _FirstPass:
 
 def reading_bytes(reader: Reader) -> int:
     """Return about how many bytes the passes over a channel hold at their most, as measured."""
-    columns = max(1, len(reader.schema.names))
+    columns = max(1, len(reader.declared.names or ()))
     batch = CELL_BYTES * columns * rows_of_batch(columns)
     return 6 * batch + 2 * reader.buffer_bytes if reader.can_repeat else BLOCKS + 5 * batch // 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping  # noqa: TC003 - pydantic reads it, and the roles
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,13 +11,13 @@ import pyarrow as pa
 
 from smxgb.rows.batch import Dense, Sparse
 from smxgb.rows.categories import used
+from smxgb.rows.roles import RoleName  # noqa: TC001
 from smxgb.settings import DISTINCT, Labels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from smxgb.rows.batch import Batch, FloatArray
-    from smxgb.rows.roles import RoleName
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class Examined:
 
 def examine(
     parameters: Parsed,
-    schema: Schema,
+    schema: Schema | None,
     labels: Mapping[str, Labels],
     shapes: Mapping[str, Shape],
     *,
@@ -78,7 +78,7 @@ def examine(
 
     Args:
         parameters: The settings.
-        schema: The features; no names if how many there are is not known yet.
+        schema: The features; None if how many there are is not known yet.
         labels: The labels of each channel that has rows.
         shapes: The size of each channel's matrix.
         reading: The bytes that reading them holds.
@@ -95,10 +95,10 @@ def examine(
     constraints: Mapping[str, object] = {}
     notes: list[str] = []
     with mistakes.collect():
-        if schema.names:
+        if schema is not None:
             constraints = resolve_constraints(parameters.settings, schema.names)
     with mistakes.collect():
-        classes = check_labels(parameters, labels, rows, schema.layout)
+        classes = check_labels(parameters, labels, rows, schema.layout if schema else None)
         if whole is not None:
             notes = check_all_rows(parameters, whole, classes)
     # The labels are those of all hosts, the memory is this one's.

@@ -11,7 +11,7 @@ import numpy as np
 from smxgb.errors import AlgorithmError
 from smxgb.log import log
 from smxgb.machine import memory_available
-from smxgb.rows import load
+from smxgb.rows import FLAG, load
 from smxgb.scratch import scratch_folder
 from smxgb.settings import booster_params
 from smxgb.training import gpu
@@ -112,7 +112,7 @@ def _check_agreement(booster: xgb.Booster, group: Group) -> None:
     mine = probe(booster)
     first = np.frombuffer(group.broadcast(mine.tobytes()), mine.dtype)
     alike = first.size == mine.size and are_alike(mine.ravel(), first)
-    strays = [host for host, same in zip(group.hosts, group.gather(alike), strict=True) if not same]
+    strays = [host for host, same in zip(group.hosts, group.gather(alike, FLAG), strict=True) if not same]
     if strays:
         raise AlgorithmError(
             f"the model that {', '.join(dict.fromkeys(strays))} trained is not that of {group.hosts[0]}: "

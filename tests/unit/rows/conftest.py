@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from smxgb.job.channels import InputMode, Name
     from smxgb.job.content_types import ContentType
-    from smxgb.rows.batch import Batch, Schema
+    from smxgb.rows.batch import Batch
+    from smxgb.rows.schema import Declared
 
 
 def as_frame(batches: list[Batch]) -> pd.DataFrame:
@@ -74,13 +75,13 @@ class Data:
         found = tuple(DataFile(path, path.stat().st_size) for path in sorted(paths))
         return Channel(name, self.folder / name, self.content_type, self.mode, "FullyReplicated", found)
 
-    def schema(self, files: Any, **settings: Any) -> Schema:
-        """Return the schema of `train`."""
-        schema: Schema = self._reader(files, None, "train", settings).schema
-        return schema
+    def declared(self, files: Any, **settings: Any) -> Declared:
+        """Return what the files of `train` declare."""
+        declared: Declared = self._reader(files, None, "train", settings).declared
+        return declared
 
     def read(
-        self, files: Any, *, like: Schema | None = None, name: Name = "train", **settings: Any
+        self, files: Any, *, like: Declared | None = None, name: Name = "train", **settings: Any
     ) -> pd.DataFrame:
         """Return a channel's rows."""
         reader = self._reader(files, like, name, settings)
@@ -92,7 +93,7 @@ class Data:
             self.read(files, **settings)
         return caught.value.mistakes
 
-    def _reader(self, files: Any, like: Schema | None, name: Name, settings: dict[str, Any]) -> Any:
+    def _reader(self, files: Any, like: Declared | None, name: Name, settings: dict[str, Any]) -> Any:
         if not isinstance(files, dict):
             files = {f"a.{self.content_type}": files}
         columns = {role: settings.pop(role) for role in ROLES if role in settings}

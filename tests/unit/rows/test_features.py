@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from smxgb.errors import UserError
-from smxgb.rows.batch import SPARSE, Dense, Schema, Sparse
+from smxgb.rows.batch import SPARSE, Dense, Sparse
 from smxgb.rows.features import MOST, count_features, describe_indexing, describe_unused, fitted, settle
+from smxgb.rows.schema import Declared, Layout, Schema
 from smxgb.rows.store import Stored
 from smxgb.rows.summary import Extent, Summary, summarise
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from smxgb.job.content_types import ContentType
     from smxgb.rows.features import Indexing
 
-UNNAMED = Schema((), invented=True)
+SPARSE_ROWS = Declared()
 
 
 def seen(lowest: int | None, highest: int | None, width: int = 0) -> Summary:
@@ -29,9 +30,9 @@ def settled(
     channels: dict[str, Summary],
     indexing: Indexing = "auto",
     content_type: ContentType = "libsvm",
-    schema: Schema = UNNAMED,
+    declared: Declared = SPARSE_ROWS,
 ) -> Schema:
-    return settle(schema, channels, dict.fromkeys(channels, content_type), indexing)
+    return settle(declared, channels, dict.fromkeys(channels, content_type), indexing)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ def test_records_count_from_0_and_may_say_how_many_features_there_are() -> None:
 
 def test_dense_and_sparse_channels_need_the_same_width() -> None:
     dense = Summary(rows=2, columns=4)
-    named = Schema(("a", "b", "c", "d"), invented=False)
+    named = Declared(Layout(("a", "b", "c", "d"), 4, (0, 1, 2, 3), ()))
     assert settle(
         named, {"train": dense, "validation": seen(1, 3)}, {"train": "csv", "validation": "libsvm"}, "0"
     )
@@ -148,7 +149,7 @@ def coded(*words: str | None) -> Dense:
     return Dense(pa.table({"c": column}), {"label": np.zeros(len(words), np.float32)})
 
 
-CATEGORICAL = Schema(("c",), invented=False, categories={"c": ()})
+CATEGORICAL = Declared(Layout(("c",), 1, (0,), (), (0,)))
 
 
 def test_batches_get_one_dictionary_whatever_their_own(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,8 +8,9 @@ import pytest
 import xgboost as xgb
 
 from smxgb.errors import UserError
-from smxgb.rows.batch import Dense, Schema
+from smxgb.rows.batch import Dense
 from smxgb.rows.query_groups import QueryGroups, Runs
+from smxgb.rows.schema import Schema
 from smxgb.rows.store import Stored
 from smxgb.rows.summary import Summary
 from smxgb.training.matrix import build_matrix

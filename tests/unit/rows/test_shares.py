@@ -1,21 +1,27 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.threads import by_all
 
 from smxgb.errors import UserError
 from smxgb.job.channels import Channel, DataFile
 from smxgb.rows.readers import open_reader
 from smxgb.rows.readers.csv.blocks import read_part
 from smxgb.rows.reading_settings import ReadingSettings
-from smxgb.rows.shares import split
+from smxgb.rows.shares import Share, share, split
+
+if TYPE_CHECKING:
+    from smxgb.rows.group import Group
 
 
 def channel(folder: Path, content_type: str = "csv") -> Channel:
@@ -100,13 +106,11 @@ def files_of(*sizes: int) -> Channel:
 @given(st.lists(st.integers(1, 1000), min_size=5, max_size=40), st.integers(1, 5))
 def test_whole_files_are_balanced_by_bytes_and_kept_in_order(sizes: list[int], workers: int) -> None:
     whole = files_of(*sizes)
-    shares = [split(whole, worker, workers) for worker in range(workers)]
-    assert sorted(file.path for share in shares for file in share) == sorted(
-        file.path for file in whole.files
-    )
-    loads = [sum(file.size for file in share) for share in shares]
+    parts = [split(whole, worker, workers) for worker in range(workers)]
+    assert sorted(file.path for part in parts for file in part) == sorted(file.path for file in whole.files)
+    loads = [sum(file.size for file in part) for part in parts]
     assert max(loads) - min(loads) <= max(sizes)
-    assert all(list(share) == sorted(share, key=whole.files.index) for share in shares)
+    assert all(list(part) == sorted(part, key=whole.files.index) for part in parts)
 
 
 def test_with_groups_no_file_is_cut() -> None:
@@ -125,12 +129,12 @@ def test_no_part_of_a_file_that_holds_a_quote_is_read(tmp_path: Path, workers: i
     plain = "".join(f"{row},10\n" for row in range(10_000))
     (tmp_path / "a.csv").write_text(plain + '1,"2\n3"\n' * 3000 + plain)
     whole = channel(tmp_path)
-    shares = [split(whole, worker, workers) for worker in range(workers)]
-    assert all(share[0].is_part for share in shares)
+    parts = [split(whole, worker, workers) for worker in range(workers)]
+    assert all(part[0].is_part for part in parts)
     refused: list[str] = []
-    for share in shares:
+    for part in parts:
         try:
-            labels(whole, share)
+            labels(whole, part)
         except UserError as error:
             refused += error.mistakes
     assert refused
@@ -141,3 +145,57 @@ def test_no_part_of_a_file_that_holds_a_quote_is_read(tmp_path: Path, workers: i
             "workers, use input mode File, or write the file without quotes."
         )
     }
+
+
+def shared(base: Path, *hosts: dict[str, bytes], stated: bool = False) -> list[Share | tuple[str, ...]]:
+    """Return what workers on hosts with these files read of them."""
+    for number, files in enumerate(hosts):
+        folder = base / f"{number}"
+        folder.mkdir()
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+
+    def work(group: Group) -> Share:
+        return share(replace(channel(base / f"{group.rank}"), is_stated=stated), group, whole=False)
+
+    return by_all(work, [f"algo-{number}" for number in range(1, len(hosts) + 1)])
+
+
+def test_files_of_equal_names_and_sizes_with_other_bytes_are_read_by_each_host(tmp_path: Path) -> None:
+    notes = [own.note for own in shared(tmp_path, {"a.csv": b"1,1\n"}, {"a.csv": b"1,2\n"})]  # type: ignore[union-attr]
+    assert (
+        notes
+        == ["Channel train: this worker reads 1 of 1 files, 4 bytes; no other worker holds the same files."]
+        * 2
+    )
+
+
+def test_a_file_in_which_quotes_come_late_is_read_whole_by_one_worker(tmp_path: Path) -> None:
+    text = b"1,2\n" * 50_000 + b'1,"two\nlines"\n'
+    read = shared(tmp_path, *[{"a.csv": text}] * 3)
+    assert [[file.is_part for file in own.channel.files] for own in read] == [[False], [], []]  # type: ignore[union-attr]
+    assert "none is cut, for text in them is quoted" in read[1].note  # type: ignore[union-attr]
+
+
+SAME = {"a.csv": b"1,1\n0,2\n", "b.csv": b"1,1\n0,2\n"}
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        ({"a.csv": b"1,1\n0,2\n"}, "b.csv has 8 bytes on algo-1 and is missing on algo-2"),
+        ({**SAME, "b.csv": b"0,2\n"}, "b.csv has 8 bytes on algo-1 and has 4 bytes on algo-2"),
+        (
+            {**SAME, "b.csv": b"1,1\n0,3\n"},
+            "files of the same names and sizes hold other bytes on algo-1 than on algo-2",
+        ),
+    ],
+)
+def test_hosts_that_are_said_to_hold_the_same_files_must_do_so(
+    tmp_path: Path, other: dict[str, bytes], named: str
+) -> None:
+    refused = (
+        f"channel train is FullyReplicated, but its hosts hold different files: {named}. Set "
+        "S3DistributionType=ShardedByS3Key if each host has its own files, or give all hosts the same."
+    )
+    assert shared(tmp_path, SAME, other, stated=True) == [(refused,)] * 2

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import xgboost as xgb
 
-from smxgb.rows.batch import Schema
+from smxgb.rows.schema import Schema
 from smxgb.training.artifacts import predict_alike, stage_importance, stage_model, stage_report
 from smxgb.training.boosting import with_scaled_leaves
 

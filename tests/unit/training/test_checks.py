@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from smxgb.errors import UserError
-from smxgb.rows.batch import Layout
+from smxgb.rows.schema import Layout
 from smxgb.rows.summary import Summary
 from smxgb.settings import Parsed, parse
 from smxgb.settings.label_domains import Labels

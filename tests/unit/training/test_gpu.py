@@ -13,7 +13,8 @@ import xgboost as xgb
 
 from smxgb.environment import Hosts, nccl_environ
 from smxgb.errors import JobError, PlatformError, as_job_error
-from smxgb.rows.batch import Dense, Schema
+from smxgb.rows.batch import Dense
+from smxgb.rows.schema import Schema
 from smxgb.rows.store import Stored
 from smxgb.rows.summary import Shape, Summary
 from smxgb.settings import parse

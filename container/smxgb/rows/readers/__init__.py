@@ -9,8 +9,8 @@ from smxgb.rows.readers.reader import Reader, Request
 
 if TYPE_CHECKING:
     from smxgb.job import Channel, DataFile
-    from smxgb.rows.batch import Schema
     from smxgb.rows.reading_settings import ReadingSettings
+    from smxgb.rows.schema import Declared
 
 __all__ = ["Reader", "can_be_cut", "open_reader"]
 
@@ -25,10 +25,12 @@ class _Module(Protocol):
         """Tell whether a file, or a part of one, can be cut; only asked if `Format.can_be_cut` says so."""
 
 
-def open_reader(channel: Channel, settings: ReadingSettings, *, threads: int, like: Schema | None) -> Reader:
+def open_reader(
+    channel: Channel, settings: ReadingSettings, *, threads: int, like: Declared | None
+) -> Reader:
     """Return the reader of a channel, of which as much was read as tells what its files hold.
 
-    `like` is the schema of `train` when another channel is read.
+    `like` is what `train` declares when another channel is read.
 
     Raises UserError if the files disagree with each other, with the settings or with `train`, or hold columns
     that can't be features.

@@ -9,18 +9,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
     from smxgb.job import Channel
-    from smxgb.rows.batch import Batch, Schema
+    from smxgb.rows.batch import Batch
     from smxgb.rows.reading_settings import ReadingSettings
+    from smxgb.rows.schema import Declared
 
 
 @dataclass(frozen=True)
 class Request:
-    """A channel to read. `like` is the schema of `train` when another channel is read, else None."""
+    """A channel to read. `like` is what `train` declares when another channel is read, else None."""
 
     channel: Channel
     settings: ReadingSettings
     threads: int
-    like: Schema | None
+    like: Declared | None
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Reader:
     """A channel of which as much was read as tells what its files hold.
 
     Attributes:
-        schema: The features that the files hold.
+        declared: What the files declare of the features.
         read: Begins a pass over all rows, with the named features; see `batches`.
         expected_rows: About how many rows there are, judged by the first ones.
         is_exact: Whether there are exactly so many rows.
@@ -38,7 +39,7 @@ class Reader:
             once.
     """
 
-    schema: Schema
+    declared: Declared
     read: Callable[[tuple[str, ...]], Iterator[Batch]]
     expected_rows: int
     is_exact: bool = False
@@ -53,7 +54,7 @@ class Reader:
         there are no rows. Raises UserError naming file, line or row, column and value of what can't be
         trained on.
         """
-        names = self.schema.names
+        names = self.declared.names or ()
         if features is not None:
             wanted = set(features)
             names = tuple(name for name in names if name in wanted)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from smxgb.log import log
 from smxgb.rows.batch import CELL_BYTES, SPARSE, Dense, Sparse, rows_of_batch
 from smxgb.rows.roles import ROLES
-from smxgb.wording import shown_column
+from smxgb.wording import printable, shown_column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from smxgb.job import Channel, DataFile
-    from smxgb.rows.batch import Batch, FloatArray, Layout
+    from smxgb.rows.batch import Batch, FloatArray
     from smxgb.rows.reading_settings import ReadingSettings
     from smxgb.rows.roles import Role, RoleName
+    from smxgb.rows.schema import Layout
 
     type Mask = npt.NDArray[np.bool_]
 
@@ -106,7 +107,7 @@ def shown_file(channel: Channel, file: DataFile) -> str:
     """
     if channel.mode == "Pipe":
         return f"pipe {file.path.name}"
-    return f"{channel.name}/{file.path.relative_to(channel.folder).as_posix()}"
+    return printable(f"{channel.name}/{file.path.relative_to(channel.folder).as_posix()}")
 
 
 def row_type(roles: tuple[RoleName, ...]) -> list[pa.Field]:

@@ -59,7 +59,7 @@ def test_a_column_that_files_hold_too_is_one_of_theirs(csv: Data, content_type: 
 
 
 def test_a_validation_channel_is_held_to_its_own_folders(csv: Data) -> None:
-    like = csv.schema(LACKING["csv"])
+    like = csv.declared(LACKING["csv"])
     both = (*DAYS, replace(DAYS[0], channel="validation"))
     said = csv.refused(LACKING["csv"], like=like, name="validation", partitions=both)
     assert said[0].startswith("channel 'validation' has folders named day=1 and the like")

@@ -23,9 +23,9 @@ from smxgb.wording import shown_column
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from smxgb.rows.batch import Layout
     from smxgb.rows.reading_settings import ReadingSettings
     from smxgb.rows.roles import RoleName
+    from smxgb.rows.schema import Layout
 
 PLAIN_NULLS = sorted(MISSING)
 PADDED_NULLS = [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
 from smxgb.log import log
-from smxgb.rows.columns import aligned, assigned, check_partitions, chosen, label_index, schema_of, unweighted
+from smxgb.rows.columns import aligned, assigned, check_partitions, chosen, label_index, unweighted
 from smxgb.rows.prefetch import in_order
 from smxgb.rows.readers.csv.blocks import (
     Block,
@@ -30,13 +30,15 @@ from smxgb.rows.readers.csv.dialect import (
 from smxgb.rows.readers.reader import Reader
 from smxgb.rows.readers.row_rules import merged, shown_columns, with_infinities_told
 from smxgb.rows.readers.streams import beginning, open_streams
+from smxgb.rows.schema import Declared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from smxgb.rows.batch import Batch, Layout, Schema
+    from smxgb.rows.batch import Batch
     from smxgb.rows.readers.reader import Request
     from smxgb.rows.readers.streams import Stream
+    from smxgb.rows.schema import Layout
 
 __all__ = ["can_be_cut", "open_channel"]
 
@@ -68,31 +70,31 @@ def open_channel(request: Request) -> Reader:
     if start is None:
         raise UserError(f"channel {request.channel.name}: none of its files holds a record.")
     like = request.like
-    schema = like if like and like.layout else schema_of(start.layout)
+    declared = like if like and like.layout else Declared(start.layout)
     sizes = (max(0, file.size * start.inflation - start.header_bytes) for file in request.channel.files)
     expected = round(sum(sizes) / start.record_bytes)
-    return Reader(schema, _Pass(request, heads, start, schema, streams).batches, expected)
+    return Reader(declared, _Pass(request, heads, start, declared.names or (), streams).batches, expected)
 
 
 @dataclass(frozen=True)
 class _Pass:
-    """The one pass over the rows of `streams`."""
+    """The one pass over the rows of `streams`, whose features have `names`."""
 
     request: Request
     heads: _Heads
     start: _Start
-    schema: Schema
+    names: tuple[str, ...]
     streams: Iterator[Stream]
 
-    def batches(self, names: tuple[str, ...]) -> Iterator[Batch]:
-        """Yield all rows with the named features; a bounded number of blocks is in work."""
+    def batches(self, wanted: tuple[str, ...]) -> Iterator[Batch]:
+        """Yield all rows with the wanted features; a bounded number of blocks is in work."""
         layout = self.start.layout
-        blocks = self._blocks(names)
+        blocks = self._blocks(wanted)
         parts = in_order(lambda cells, block: cells.part(block), blocks, self.request.threads)
         told = with_infinities_told(parts, self.request.channel, shown_columns(layout))
-        return merged(told, tuple(role for role, _ in layout.roles), names)
+        return merged(told, tuple(role for role, _ in layout.roles), wanted)
 
-    def _blocks(self, names: tuple[str, ...]) -> Iterator[tuple[Cells, Block]]:
+    def _blocks(self, wanted: tuple[str, ...]) -> Iterator[tuple[Cells, Block]]:
         start = self.start
         size = block_size(start.record_bytes)
         for stream in self.streams:
@@ -106,7 +108,7 @@ class _Pass:
             if head is None:
                 continue
             layout = aligned(start.layout, head.names, head.width, source, start.source)
-            features = chosen(layout, self.schema.names, names)
+            features = chosen(layout, self.names, wanted)
             headless = head.names is None
             cells = Cells(
                 stream.file.path,

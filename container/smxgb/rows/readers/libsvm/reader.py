@@ -7,13 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
-from smxgb.rows.batch import SPARSE, Schema
+from smxgb.rows.batch import SPARSE
 from smxgb.rows.prefetch import in_order
 from smxgb.rows.readers.column_picks import taken
 from smxgb.rows.readers.libsvm.lines import Lines, check_libsvm, line_blocks, roles_of
 from smxgb.rows.readers.reader import Reader
 from smxgb.rows.readers.row_rules import merged, with_infinities_told
 from smxgb.rows.readers.streams import beginning, open_streams
+from smxgb.rows.schema import Declared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +51,7 @@ def open_channel(request: Request) -> Reader:
         return merged(with_infinities_told(parts, channel, [*roles, *SPARSE.names]), roles, None)
 
     expected = round(channel.size * start.inflation / start.line_bytes)
-    return Reader(request.like or Schema((), invented=True), batches, expected)
+    return Reader(request.like or Declared(), batches, expected)
 
 
 def _look(request: Request, stream: Stream) -> _Start | None:

@@ -18,7 +18,7 @@ from smxgb.job import PARQUET_MAGIC, is_compressed
 from smxgb.log import log
 from smxgb.rows.batch import CELL_BYTES, rows_of_batch
 from smxgb.rows.categories import CATEGORY
-from smxgb.rows.columns import aligned, assigned, check_partitions, chosen, schema_of
+from smxgb.rows.columns import aligned, assigned, check_partitions, chosen
 from smxgb.rows.readers.parquet.types import check_index, check_types, converted, dictionaries, saved_index
 from smxgb.rows.readers.reader import Reader
 from smxgb.rows.readers.row_rules import (
@@ -32,15 +32,17 @@ from smxgb.rows.readers.row_rules import (
     with_infinities_told,
 )
 from smxgb.rows.roles import ROLES
+from smxgb.rows.schema import Declared
 from smxgb.wording import shown_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from smxgb.job import Channel, DataFile
-    from smxgb.rows.batch import Batch, Layout, Schema
+    from smxgb.rows.batch import Batch
     from smxgb.rows.readers.reader import Request
     from smxgb.rows.roles import RoleName
+    from smxgb.rows.schema import Layout
 
 ENCRYPTED_MAGIC = b"PARE"
 SIGNATURE_BYTES = 28
@@ -76,10 +78,10 @@ def open_channel(request: Request) -> Reader:
     tables = _tables(request)
     layouts = _layouts(request, tables)
     like = request.like
-    schema = like if like and like.layout else schema_of(layouts[0])
+    declared = like if like and like.layout else Declared(layouts[0])
     return Reader(
-        schema,
-        _Passes(request, tables, layouts, schema).batches,
+        declared,
+        _Passes(request, tables, layouts, declared.names or ()).batches,
         sum(len(table.rows) for table in tables),
         is_exact=True,
         can_repeat=channel.format.is_cheap_to_repeat and channel.mode == "File",
@@ -148,29 +150,31 @@ def _first_layout(request: Request, table: _Table) -> Layout:
 
 
 class _Passes:
-    """Passes over the rows of `tables`."""
+    """Passes over the rows of `tables`, whose features have `names`."""
 
-    def __init__(self, request: Request, tables: list[_Table], layouts: list[Layout], schema: Schema) -> None:
+    def __init__(
+        self, request: Request, tables: list[_Table], layouts: list[Layout], names: tuple[str, ...]
+    ) -> None:
         self._channel = request.channel
         self._settings = request.settings
         self._threads = request.threads
         self._tables = tables
         self._layouts = layouts
-        self._schema = schema
+        self._names = names
         self._told = False
 
-    def batches(self, names: tuple[str, ...]) -> Iterator[Batch]:
-        """Yield all rows with the named features; the first pass with any tells of infinite values."""
+    def batches(self, wanted: tuple[str, ...]) -> Iterator[Batch]:
+        """Yield all rows with the wanted features; the first pass with any tells of infinite values."""
         layout = self._layouts[0]
-        parts = self._parts(names)
-        if names and not self._told:
+        parts = self._parts(wanted)
+        if wanted and not self._told:
             self._told = True
             parts = with_infinities_told(parts, self._channel, shown_columns(layout))
-        return merged(parts, tuple(role for role, _ in layout.roles), names)
+        return merged(parts, tuple(role for role, _ in layout.roles), wanted)
 
-    def _parts(self, names: tuple[str, ...]) -> Iterator[Part]:
+    def _parts(self, wanted: tuple[str, ...]) -> Iterator[Part]:
         for table, layout in zip(self._tables, self._layouts, strict=True):
-            features = chosen(layout, self._schema.names, names)
+            features = chosen(layout, self._names, wanted)
             with _readable(table.file, table.source):
                 yield from self._file_parts(table, layout, features)
 

@@ -18,8 +18,8 @@ from smxgb.wording import shown_column
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from smxgb.rows.batch import Layout
     from smxgb.rows.reading_settings import ReadingSettings
+    from smxgb.rows.schema import Layout
 
 NUMERIC = (
     pa.types.is_floating,

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from smxgb.errors import UserError
-from smxgb.rows.batch import SPARSE, Schema, Sparse
+from smxgb.rows.batch import SPARSE, Sparse
 from smxgb.rows.prefetch import in_order
 from smxgb.rows.readers.column_picks import Taken, from_dense, from_sparse, numbered, taken
 from smxgb.rows.readers.csr import ascending, first_infinite
@@ -19,6 +19,7 @@ from smxgb.rows.readers.reader import Reader
 from smxgb.rows.readers.recordio.records import Rows, read_records
 from smxgb.rows.readers.row_rules import FLOAT_GROUPS, as_floats, clean, merged, with_infinities_told
 from smxgb.rows.readers.streams import beginning, open_streams
+from smxgb.rows.schema import Declared, Schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,9 +73,8 @@ def open_channel(request: Request) -> Reader:
     if start is None:
         raise UserError(f"channel {channel.name}: none of its files holds a record.")
     form = start.form
-    schema = Schema((), invented=True) if form.width is None else Schema.unnamed(form.width)
     expected = round(channel.size * start.inflation / start.record_bytes)
-    return Reader(schema, _Pass(request, form, streams).batches, expected)
+    return Reader(Declared(width=form.width), _Pass(request, form, streams).batches, expected)
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ def _given(rows: Rows, form: _Form, block: Block) -> pa.RecordBatch:
     else:
         columns = np.ascontiguousarray(rows.values.reshape(-1, form.width).T)
         features = [pa.array(column) for column in columns]
-        names = [f"f{index}" for index in range(form.width)]
+        names = list(Schema.unnamed(form.width).names)
     data = pa.RecordBatch.from_arrays([*roles, *features], [*form.own_roles, *names])
     if form.taking and form.width is None:
         data = from_sparse(data, form.taking)

@@ -37,7 +37,7 @@ def table(columns: dict[str, Any]) -> pd.DataFrame:
 
 
 def test_a_file_without_header_has_invented_names_and_its_label_first(csv: Data) -> None:
-    schema = csv.schema("1,2,3\n0,5,6\n")
+    schema = csv.declared("1,2,3\n0,5,6\n")
     assert schema.names == ("f0", "f1")
     assert schema.invented
     assert_frame_equal(csv.read("1,2,3\n0,5,6\n"), table({"f0": [2, 5], "f1": [3, 6], "<label>": [1, 0]}))
@@ -94,13 +94,13 @@ def test_a_delimiter_can_be_set(csv: Data) -> None:
 
 def test_a_header_gives_the_names(csv: Data) -> None:
     text = 'label, "a" ,"b, or ""c"""\n1,2,3\n0,5,6\n'
-    assert csv.schema(text).names == ('"a"', 'b, or "c"')
+    assert csv.declared(text).names == ('"a"', 'b, or "c"')
     assert len(csv.read(text)) == 2
 
 
 def test_a_header_may_span_lines(csv: Data) -> None:
     text = 'label,"two\nlines",b\n1,2,3\n0,5,x\n'
-    assert csv.schema('label,"two\nlines",b\n1,2,3\n').names == ("two\nlines", "b")
+    assert csv.declared('label,"two\nlines",b\n1,2,3\n').names == ("two\nlines", "b")
     assert csv.refused(text)[0].startswith("train/a.csv, line 4, column 2 ('b'): 'x' is not a number.")
 
 
@@ -125,7 +125,7 @@ def test_a_header_may_span_lines(csv: Data) -> None:
     ],
 )
 def test_a_header_is_text_above_numbers(csv: Data, text: str, *, header: bool) -> None:
-    assert csv.schema(text).invented is not header
+    assert csv.declared(text).invented is not header
 
 
 def test_a_first_record_with_numbers_that_are_no_names_is_a_row(csv: Data) -> None:
@@ -151,7 +151,7 @@ def test_a_first_record_with_numbers_that_are_no_names_is_a_row(csv: Data) -> No
 def test_a_record_with_a_number_as_its_label_is_no_header(
     csv: Data, settings: dict[str, Any], *, header: bool
 ) -> None:
-    assert csv.schema("a,7,b\n1,2,3\n", **settings).invented is not header
+    assert csv.declared("a,7,b\n1,2,3\n", **settings).invented is not header
 
 
 def test_a_bad_first_row_of_a_later_file_is_not_lost_as_a_header(csv: Data) -> None:
@@ -165,7 +165,7 @@ def test_a_bad_first_row_of_a_later_file_is_not_lost_as_a_header(csv: Data) -> N
             "record, or write a header into every file or into none."
         ),
     )
-    like = csv.schema(rows)
+    like = csv.declared(rows)
     mistakes = csv.refused({"v.csv": "oops,a,b\n1,2,3\n"}, like=like, name="validation")
     assert mistakes[0].startswith(
         "validation/v.csv: its first record (oops, a, b) looks like a header, and train"
@@ -175,7 +175,7 @@ def test_a_bad_first_row_of_a_later_file_is_not_lost_as_a_header(csv: Data) -> N
 def test_files_of_a_later_channel_stand_by_their_names_beside_one_that_has_none(
     csv: Data, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    like = csv.schema("y,a,b\n1,2,3\n")
+    like = csv.declared("y,a,b\n1,2,3\n")
     files = {"1.csv": "4,5,6\n", "2.csv": "b,a,y\n9,8,7\n", "3.csv": "1,1,1\n"}
     read = csv.read(files, like=like, name="validation")
     assert_frame_equal(read, table({"a": [5, 8, 1], "b": [6, 9, 1], "<label>": [4, 7, 1]}))
@@ -193,7 +193,7 @@ def test_a_header_that_was_asked_for_holds_no_measurements(
             "leave out csv_header, or write the names."
         ),
     )
-    assert csv.schema("1,5,3\n0,2,4\n", header="true").names == ("5", "3")
+    assert csv.declared("1,5,3\n0,2,4\n", header="true").names == ("5", "3")
     assert (
         "its first record (1, 5, 3) is taken for names, as csv_header=true says." in capsys.readouterr().out
     )
@@ -242,7 +242,7 @@ def test_long_names_are_cut_in_messages(csv: Data) -> None:
 )
 def test_json_and_html_are_told_from_csv(csv: Data, text: str, name: str) -> None:
     assert csv.refused(text) == (f"train/a.csv is {name}, not CSV: write its rows as CSV or Parquet.",)
-    assert csv.schema("[y],[a]\n1,2\n").names == ("[a]",)
+    assert csv.declared("[y],[a]\n1,2\n").names == ("[a]",)
 
 
 def test_each_file_decides_for_itself_whether_it_has_a_header(csv: Data) -> None:
@@ -251,7 +251,7 @@ def test_each_file_decides_for_itself_whether_it_has_a_header(csv: Data) -> None
 
 
 def test_header_true_makes_numbers_names_and_header_false_makes_text_data(csv: Data) -> None:
-    assert csv.schema("0,1,2\n5,6,7\n", header="true").names == ("1", "2")
+    assert csv.declared("0,1,2\n5,6,7\n", header="true").names == ("1", "2")
     mistakes = csv.refused("y,a\n1,2\n", header="false")
     assert mistakes[0] == (
         "train/a.csv, line 1, column 0: 'y' is not a label: a finite number is needed." + LABEL_CURE
@@ -345,10 +345,10 @@ def test_csv_weights_need_a_column_after_the_label(csv: Data) -> None:
 
 @pytest.mark.parametrize("header", ["", "y,w,a,b\n"])
 def test_an_unweighted_validation_file_has_one_column_fewer(csv: Data, header: str) -> None:
-    train = csv.schema(header + "1,9,2,3\n0,8,4,5\n", csv_weights=True)
+    train = csv.declared(header + "1,9,2,3\n0,8,4,5\n", csv_weights=True)
     text = header.replace("w,", "") + "1,2,3\n0,4,5\n"
     read = csv.read(text, like=train, name="validation", csv_weights=True)
-    assert list(read) == [*train.names, "<label>"]
+    assert list(read) == [*(train.names or ()), "<label>"]
     assert read.to_numpy().tolist() == [[2, 3, 1], [4, 5, 0]]
 
 
@@ -400,7 +400,7 @@ def test_files_with_another_column_order_are_aligned_by_name(csv: Data) -> None:
 
 
 def test_validation_is_aligned_with_train_by_name(csv: Data) -> None:
-    train = csv.schema("y,a,b\n1,2,3\n")
+    train = csv.declared("y,a,b\n1,2,3\n")
     read = csv.read("b,a,y\n3,2,1\n", like=train, name="validation")
     assert_frame_equal(read, table({"a": [2], "b": [3], "<label>": [1]}))
 
@@ -418,7 +418,7 @@ def test_files_with_other_columns_are_refused_with_both_files(csv: Data) -> None
 
 
 def test_validation_with_other_columns_than_train_is_refused(csv: Data) -> None:
-    train = csv.schema("y,a,b\n1,2,3\n")
+    train = csv.declared("y,a,b\n1,2,3\n")
     assert csv.refused("a,b\n1,2\n", like=train, name="validation") == (
         f"validation/a.csv lacks column 0 ('y') of train: it has 2 columns, train has 3. {SAME}",
     )
@@ -613,7 +613,7 @@ def test_rows_are_counted_by_rows_where_the_header_fills_a_block(csv: Data) -> N
     header = ",".join(["y", *(f"feature_name_{column:06}" for column in range(width))])
     rows = [",".join([str(row % 2), *(f"{row}.0123456789012345" for _ in range(width))]) for row in range(5)]
     reader = csv._reader("\n".join([header, *rows]) + "\n", None, "train", {})
-    assert len(reader.schema.names) == width
+    assert len(reader.declared.names) == width
     assert reader.expected_rows == pytest.approx(5, abs=2)
     assert sum(batch.rows for batch in reader.batches()) == 5
 
@@ -622,14 +622,14 @@ def test_rows_are_counted_by_the_first_file_that_has_some(csv: Data) -> None:
     rows = "".join(f"{row % 2},{row}.25\n" for row in range(5000))
     files = {"1.csv": "y,a\n", "2.csv": "\n", "3.csv": f"y,a\n{rows}", "4.csv": "y,a\n"}
     reader = csv._reader(files, None, "train", {})
-    assert reader.schema.names == ("a",)
+    assert reader.declared.names == ("a",)
     assert reader.expected_rows == pytest.approx(5000, rel=0.3)
     assert sum(batch.rows for batch in reader.batches()) == 5000
 
 
 def test_a_header_alone_is_no_row(csv: Data) -> None:
     reader = csv._reader({"1.csv": "y,a\n", "2.csv": "y,a\n"}, None, "train", {})
-    assert reader.schema.names == ("a",)
+    assert reader.declared.names == ("a",)
     assert reader.expected_rows == 0
     assert list(reader.batches()) == []
 
@@ -747,6 +747,6 @@ def test_bounds_are_not_negative(csv: Data) -> None:
 def test_the_log_says_which_column_is_the_label(
     csv: Data, capsys: pytest.CaptureFixture[str], text: str, settings: dict[str, Any], line: str
 ) -> None:
-    csv.schema(text, **settings)
+    csv.declared(text, **settings)
     said = capsys.readouterr().out
     assert f"\n{line}\n" in f"\n{said}", said

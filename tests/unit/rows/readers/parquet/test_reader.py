@@ -161,7 +161,7 @@ def test_files_and_channels_are_aligned_by_name(parquet: Data) -> None:
     read = parquet.read({"1.parquet": first, "2.parquet": other})
     expected = frame({"a": [2, 5], "b": [3.5, 6], "<label>": [1, 0]})
     assert_frame_equal(read, expected)
-    schema = parquet.schema(first)
+    schema = parquet.declared(first)
     read = parquet.read(other, like=schema, name="validation")
     assert_frame_equal(read, expected.iloc[1:].reset_index(drop=True))
 
@@ -371,7 +371,7 @@ def test_csv_and_parquet_copies_of_one_table_give_equal_rows(csv: Data, parquet:
     table.insert(0, "y", generator.integers(0, 2, len(table)))
     text = csv.read(table.to_csv(index=False))
     assert_frame_equal(text, parquet.read(saved(table)))
-    assert csv.schema(table.to_csv(index=False)) == parquet.schema(saved(table))
+    assert csv.declared(table.to_csv(index=False)) == parquet.declared(saved(table))
 
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
