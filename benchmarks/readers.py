@@ -33,7 +33,7 @@ from pathlib import Path
 from smxgb.__main__ import KEPT_OUT, _keep_out
 _keep_out(KEPT_OUT)
 from smxgb.job.channels import Channel, DataFile
-from smxgb.rows.reading_settings import ReadingSettings
+from smxgb.rows.reading import ReadingSettings
 from smxgb.rows.readers import open_reader
 path, content_type, threads = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 file = DataFile(path, path.stat().st_size)

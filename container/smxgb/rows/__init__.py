@@ -6,7 +6,7 @@ from smxgb.rows.group import FLAG, Group, Joined, Solo
 from smxgb.rows.loading import Loaded, load
 from smxgb.rows.query_groups import Runs
 from smxgb.rows.readers import Reader, open_reader
-from smxgb.rows.reading_settings import ReadingSettings, reading_settings
+from smxgb.rows.reading import ReadingSettings, reading_settings
 from smxgb.rows.roles import ROLES
 from smxgb.rows.schema import Declared, Layout, Schema
 from smxgb.rows.store import Stored, reading_bytes

@@ -1,11 +1,11 @@
-"""Idle workers: what a worker without rows of a channel gives XGBoost, since each builds each matrix.
+"""Empty workers: what a worker without rows of a channel gives XGBoost, since each builds each matrix.
 
 Of rows that are only evaluated, an empty batch. Of those that are trained on, one row, all missing, that
 weighs next to nothing: no sum of 64 bits changes by it. XGBoost takes no worker without a row if there are
 categories, and without them trains one into another model than the rest: it draws fewer random numbers.
 
 XGBoost adds up labels in one way if there are weights and in another if there are none, and all workers must
-do the same: so where one is idle the rows of all others weigh 1.
+do the same: so where a worker is empty the rows of all others weigh 1.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ NEXT_TO_NOTHING = 1e-30
 """A weight that is lost beside one of 1, and not 0: XGBoost divides by the weight of a worker's rows."""
 
 
-def check_idle(idle: Sequence[str], settings: Hyperparameters) -> None:
-    """Raise UserError if a row that weighs next to nothing on the `idle` hosts would do harm."""
-    if not idle:
+def check_empty_workers(empty: Sequence[str], settings: Hyperparameters) -> None:
+    """Raise UserError if a row that weighs next to nothing on the `empty` hosts would do harm."""
+    if not empty:
         return
     objective = settings.objective
-    where = f"channel train has no row for a worker of {', '.join(dict.fromkeys(idle))}"
+    where = f"channel train has no row for a worker of {', '.join(dict.fromkeys(empty))}"
     cure = "use fewer hosts or workers, or more files"
     mistakes = Mistakes()
     if objective == "reg:absoluteerror" or OBJECTIVES[objective].alphas == "quantile_alpha":
@@ -57,17 +57,17 @@ def check_idle(idle: Sequence[str], settings: Hyperparameters) -> None:
     mistakes.raise_any()
 
 
-def with_idle_rows(
-    stored: Mapping[str, Stored], schema: Schema, rows: Mapping[str, Summary], *, with_idle: bool
+def with_rows_for_empty_workers(
+    stored: Mapping[str, Stored], schema: Schema, rows: Mapping[str, Summary], *, any_empty: bool
 ) -> dict[str, Stored]:
     """Return this worker's channels, with a batch in those that have no rows here, but on another worker.
 
-    `rows` are those of all workers; `with_idle` says that one of them has none to train on.
+    `rows` are those of all workers; `any_empty` says that one of them has none to train on.
     """
     every = {}
     for name, kept in stored.items():
         if kept.rows:
-            weighed = name == "train" and with_idle and "weight" not in rows[name].roles
+            weighed = name == "train" and any_empty and "weight" not in rows[name].roles
             every[name] = _weighed(kept) if weighed else kept
         elif name == "train" or schema.categories:
             every[name] = _with_one_row(kept, schema, rows[name])

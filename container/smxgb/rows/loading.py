@@ -17,11 +17,11 @@ from smxgb.rows.agreement import (
     by_all,
     together,
 )
-from smxgb.rows.empty_workers import check_idle, with_idle_rows
+from smxgb.rows.empty_workers import check_empty_workers, with_rows_for_empty_workers
 from smxgb.rows.features import describe_indexing, describe_unused, fitted, settle
 from smxgb.rows.readers import open_reader
 from smxgb.rows.readers.row_rules import shown_file
-from smxgb.rows.reading_settings import reading_settings
+from smxgb.rows.reading import reading_settings
 from smxgb.rows.shares import share
 from smxgb.rows.store import Stored, keep
 from smxgb.rows.summary import Summary
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from smxgb.job import Channel, ContentType, Job
     from smxgb.rows.group import Group
     from smxgb.rows.readers import Reader
-    from smxgb.rows.reading_settings import ReadingSettings
+    from smxgb.rows.reading import ReadingSettings
     from smxgb.rows.schema import Declared, Schema
     from smxgb.supervision.messages import Link
 
@@ -90,10 +90,10 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
     types: dict[str, ContentType] = {channel.name: channel.content_type for channel in shares}
     with by_all():
         schema = settle(declared, together(summaries), types, settings.indexing)
-        idle = [host for host, found in zip(group.hosts, summaries, strict=True) if not found["train"].rows]
-        check_idle(idle, job.parameters.settings)
+        empty = [host for host, found in zip(group.hosts, summaries, strict=True) if not found["train"].rows]
+        check_empty_workers(empty, job.parameters.settings)
     stored = {name: fitted(name, kept, schema, types[name]) for name, kept in stored.items()}
-    channels = with_idle_rows(stored, schema, together(summaries), with_idle=bool(idle))
+    channels = with_rows_for_empty_workers(stored, schema, together(summaries), any_empty=bool(empty))
     loaded = Loaded(schema, channels, summaries)
     if group.rank == 0:
         for line in describe_unused(schema, loaded.all_rows["train"]):

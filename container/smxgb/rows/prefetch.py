@@ -1,4 +1,4 @@
-"""Reading ahead: the next item is fetched while the last one is used."""
+"""Prefetch: the next item is fetched while the last one is used."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-def ahead[T](items: Iterator[T]) -> Generator[T]:
+def prefetched[T](items: Iterator[T]) -> Generator[T]:
     """Yield `items`, fetching the next one in a thread: for sources that wait on a disk or a network.
 
     Whatever the end, `items` is closed if it is a generator, and so are the files it has open.
     """
     end = object()
     try:
-        with ThreadPoolExecutor(1, thread_name_prefix="read-ahead") as thread:
+        with ThreadPoolExecutor(1, thread_name_prefix="prefetch") as thread:
             coming = thread.submit(next, items, end)
             while (item := coming.result()) is not end:
                 coming = thread.submit(next, items, end)
@@ -34,7 +34,7 @@ def in_order[*Ts, R](
     """Yield the results of `work` for `items` in their order; a bounded number of them is in work."""
     waiting: deque[Future[R]] = deque()
     pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
-    coming = ahead(items)
+    coming = prefetched(items)
     try:
         for item in coming:
             waiting.append(pool.submit(work, *item))

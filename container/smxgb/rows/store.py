@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from smxgb.log import log
 from smxgb.rows.batch import CELL_BYTES, rows_of_batch
-from smxgb.rows.prefetch import ahead
+from smxgb.rows.prefetch import prefetched
 from smxgb.rows.query_groups import Runs
 from smxgb.rows.spool import read, sort_by_group, write
 from smxgb.rows.summary import Summary, summarise
@@ -75,7 +75,7 @@ def keep(reader: Reader, folder: Path, name: str) -> Stored:
         runs = Runs()
         for _ in runs.watch(read(path, names)):
             pass
-    return Stored(summary, lambda: ahead(read(path, names)), runs.groups(name), reading)
+    return Stored(summary, lambda: prefetched(read(path, names)), runs.groups(name), reading)
 
 
 class _FirstPass:

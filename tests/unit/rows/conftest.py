@@ -16,7 +16,7 @@ from smxgb.errors import UserError
 from smxgb.job.channels import Channel, DataFile
 from smxgb.rows.batch import Sparse
 from smxgb.rows.readers import open_reader
-from smxgb.rows.reading_settings import ReadingSettings
+from smxgb.rows.reading import ReadingSettings
 from smxgb.rows.roles import ROLES
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from smxgb.errors import UserError
 from smxgb.job.channels import Channel, DataFile
 from smxgb.rows.readers import open_reader
 from smxgb.rows.readers.csv.blocks import read_part
-from smxgb.rows.reading_settings import ReadingSettings
+from smxgb.rows.reading import ReadingSettings
 from smxgb.rows.shares import Share, share, split
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from smxgb.errors import PlatformError, UserError
 from smxgb.job.channels import Channel, DataFile
 from smxgb.rows.batch import ROWS, Dense
 from smxgb.rows.readers import open_reader
-from smxgb.rows.reading_settings import ReadingSettings
+from smxgb.rows.reading import ReadingSettings
 from smxgb.rows.store import Stored, keep, with_progress
 from smxgb.rows.summary import Summary
 from smxgb.settings.label_domains import Labels

@@ -9,7 +9,7 @@ from smxgb.rows.readers.reader import Reader, Request
 
 if TYPE_CHECKING:
     from smxgb.job import Channel, DataFile
-    from smxgb.rows.reading_settings import ReadingSettings
+    from smxgb.rows.reading import ReadingSettings
     from smxgb.rows.schema import Declared
 
 __all__ = ["Reader", "can_be_cut", "open_reader"]

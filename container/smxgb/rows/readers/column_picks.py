@@ -1,4 +1,4 @@
-"""Features that a setting takes for something else, in formats without column names: libsvm and RecordIO.
+"""Column picks: features that a setting gives a role or drops, in formats without names of columns.
 
 Such a feature keeps its place, so that what is to be predicted later has the indices of the files; it is
 missing in every row.
@@ -21,12 +21,12 @@ from smxgb.rows.roles import ROLES
 
 if TYPE_CHECKING:
     from smxgb.job import Name
-    from smxgb.rows.reading_settings import ReadingSettings
+    from smxgb.rows.reading import ReadingSettings
     from smxgb.rows.roles import RoleName
 
 
 @dataclass(frozen=True)
-class Taken:
+class ColumnPicks:
     """The indices of features, as the files count, that have a role, and of those that are left out."""
 
     roles: tuple[tuple[RoleName, int], ...]
@@ -42,8 +42,10 @@ class Taken:
         return [*(index for _, index in self.roles), *self.dropped]
 
 
-def taken(settings: ReadingSettings, roles: tuple[RoleName, ...], channel: Name, source: str) -> Taken:
-    """Return what the settings take from files whose rows have `roles` of their own.
+def column_picks(
+    settings: ReadingSettings, roles: tuple[RoleName, ...], channel: Name, source: str
+) -> ColumnPicks:
+    """Return what the settings pick from files whose rows have `roles` of their own.
 
     `source` is the channel's first file as messages show it. Raises UserError for settings that such files
     can't follow, and for columns that only the names of folders hold.
@@ -69,11 +71,11 @@ def taken(settings: ReadingSettings, roles: tuple[RoleName, ...], channel: Name,
             "Parquet."
         )
     mistakes.raise_any()
-    return Taken(tuple(found), tuple(dropped))
+    return ColumnPicks(tuple(found), tuple(dropped))
 
 
-def from_sparse(data: pa.RecordBatch, taking: Taken) -> pa.RecordBatch:
-    """Return sparse rows, whose last two columns are indices and values, with what is taken from them.
+def from_sparse(data: pa.RecordBatch, picks: ColumnPicks) -> pa.RecordBatch:
+    """Return sparse rows, whose last two columns are indices and values, with what is picked from them.
 
     Its values are missing from then on, and its indices stay: the lowest and the highest one of all rows tell
     where features begin and how many there are. A group keeps the type that the values have.
@@ -84,33 +86,33 @@ def from_sparse(data: pa.RecordBatch, taking: Taken) -> pa.RecordBatch:
     flat_values = values.flatten().to_numpy()
     others = data.select(range(data.num_columns - len(SPARSE)))
     arrays, fields = list(others.columns), list(others.schema)
-    for role, index in taking.roles:
+    for role, index in picks.roles:
         found = np.flatnonzero(flat_indices == index)
         places = np.full(data.num_rows, -1)
         places[rows[found]] = found
         column = pc.take(pa.array(flat_values), pa.array(places, mask=places < 0))
         arrays.append(_as_role(role, column))
         fields.append(pa.field(role, arrays[-1].type))
-    left = np.where(np.isin(flat_indices, taking.indices), np.float32(np.nan), as_floats(flat_values))
+    left = np.where(np.isin(flat_indices, picks.indices), np.float32(np.nan), as_floats(flat_values))
     arrays += [indices, pa.ListArray.from_arrays(indices.offsets, pa.array(left))]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*fields, *SPARSE]))
 
 
-def from_dense(data: pa.RecordBatch, taking: Taken, width: int, source: str) -> pa.RecordBatch:
-    """Return dense rows, whose last `width` columns are features, with what is taken from them.
+def from_dense(data: pa.RecordBatch, picks: ColumnPicks, width: int, source: str) -> pa.RecordBatch:
+    """Return dense rows, whose last `width` columns are features, with what is picked from them.
 
     A group keeps the type that the features have. Raises UserError for an index that is beyond them.
     """
     first = data.num_columns - width
-    for index in taking.indices:
+    for index in picks.indices:
         if index >= width:
             raise UserError(f"{source} has {width} features, 0 to {width - 1}; a setting names {index}.")
     features = data.columns[first:]
-    roles = [_as_role(role, features[index]) for role, index in taking.roles]
-    fields = [pa.field(role, column.type) for (role, _), column in zip(taking.roles, roles, strict=True)]
+    roles = [_as_role(role, features[index]) for role, index in picks.roles]
+    fields = [pa.field(role, column.type) for (role, _), column in zip(picks.roles, roles, strict=True)]
     for index, column in enumerate(features):
-        is_taken = index in taking.indices
-        features[index] = pa.nulls(data.num_rows, pa.float32()) if is_taken else _floats(column)
+        is_picked = index in picks.indices
+        features[index] = pa.nulls(data.num_rows, pa.float32()) if is_picked else _floats(column)
     names = data.schema.names[first:]
     fields = [*list(data.schema)[:first], *fields, *(pa.field(name, pa.float32()) for name in names)]
     return pa.RecordBatch.from_arrays([*data.columns[:first], *roles, *features], schema=pa.schema(fields))

@@ -35,7 +35,7 @@ WHOLE, BEGIN, MIDDLE, END = range(4)
 
 
 @dataclass(frozen=True)
-class Part:
+class FramePart:
     """The header of a part of a record; `size` counts the bytes behind it, without those that pad."""
 
     kind: int
@@ -52,7 +52,7 @@ class Part:
         return self.kind in {WHOLE, END}
 
 
-def read_header(stream: Source, number: int, *, inside: bool) -> Part | None:
+def read_header(stream: Source, number: int, *, inside: bool) -> FramePart | None:
     """Return the header of the next part, None at the end; `inside` says that a record has begun before it.
 
     Raises UserError, naming the record, if there is no such header.
@@ -65,7 +65,7 @@ def read_header(stream: Source, number: int, *, inside: bool) -> Part | None:
     return parse_header(data, 0, stream.source, number, inside=inside)
 
 
-def parse_header(data: bytes, offset: int, source: str, number: int, *, inside: bool) -> Part:
+def parse_header(data: bytes, offset: int, source: str, number: int, *, inside: bool) -> FramePart:
     """Return the header at a place in `data`. Raises UserError, naming the record, if none is there."""
     magic, word = HEADER.unpack_from(data, offset)
     if magic != MAGIC:
@@ -73,7 +73,7 @@ def parse_header(data: bytes, offset: int, source: str, number: int, *, inside: 
             f"{source}, record {number}: it does not begin with RecordIO's magic number 0xced7230a but with "
             f"{magic:#010x}. The file is damaged, or no RecordIO."
         )
-    part = Part(word >> LENGTH_BITS, word & ((1 << LENGTH_BITS) - 1))
+    part = FramePart(word >> LENGTH_BITS, word & ((1 << LENGTH_BITS) - 1))
     if part.kind not in ({MIDDLE, END} if inside else {WHOLE, BEGIN}):
         raise UserError(
             f"{source}, record {number}: its parts are not in order (a part of kind {part.kind} "
@@ -90,7 +90,7 @@ def cut_off(source: str, number: int) -> NoReturn:
 class Payload:
     """The bytes of one record of a stream, to be read in pieces."""
 
-    def __init__(self, stream: Source, number: int, first: Part) -> None:
+    def __init__(self, stream: Source, number: int, first: FramePart) -> None:
         self._stream = stream
         self._number = number
         self._part = first
@@ -101,7 +101,7 @@ class Payload:
         while not self._left:
             self._stream.read(self._part.padding)
             if self._part.is_last:
-                self._part = Part(END, 0)
+                self._part = FramePart(END, 0)
                 return b""
             part = read_header(self._stream, self._number, inside=True)
             if part is not None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from smxgb.job import Channel
     from smxgb.rows.batch import Batch
-    from smxgb.rows.reading_settings import ReadingSettings
+    from smxgb.rows.reading import ReadingSettings
     from smxgb.rows.schema import Declared
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from smxgb.job import Channel, DataFile
     from smxgb.rows.batch import Batch, FloatArray
-    from smxgb.rows.reading_settings import ReadingSettings
+    from smxgb.rows.reading import ReadingSettings
     from smxgb.rows.roles import Role, RoleName
     from smxgb.rows.schema import Layout
 
@@ -89,7 +89,7 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Part:
+class CleanRows:
     """Clean rows: the role columns first, then the features.
 
     `dropped` rows had no valid label; `infinite` counts the values that became missing, by column.
@@ -117,7 +117,7 @@ def row_type(roles: tuple[RoleName, ...]) -> list[pa.Field]:
 
 def clean(
     data: pa.RecordBatch, roles: tuple[RoleName, ...], settings: ReadingSettings
-) -> tuple[Part, tuple[Fault, ...]]:
+) -> tuple[CleanRows, tuple[Fault, ...]]:
     """Apply the rules to rows whose first columns have `roles`, all others being features.
 
     The part is of use only without faults. Rows of faults are those of `data`.
@@ -142,8 +142,8 @@ def clean(
         values = _without_infinite(data.column(column), mask)
         data = data.set_column(column, data.schema.field(column), values)
     if left_out is None:
-        return Part(data, 0, counts), tuple(faults)
-    part = Part(data.filter(pa.array(~left_out)), int(np.count_nonzero(left_out)), counts)
+        return CleanRows(data, 0, counts), tuple(faults)
+    part = CleanRows(data.filter(pa.array(~left_out)), int(np.count_nonzero(left_out)), counts)
     return part, tuple(fault for fault in faults if len(fault.rows))
 
 
@@ -165,7 +165,9 @@ def whole_numbers(column: pa.Array) -> pa.Array:
     return pc.if_else(exact, column, None).cast(pa.int64())
 
 
-def with_infinities_told(parts: Iterable[Part], channel: Channel, columns: Sequence[str]) -> Iterator[Part]:
+def with_infinities_told(
+    parts: Iterable[CleanRows], channel: Channel, columns: Sequence[str]
+) -> Iterator[CleanRows]:
     """Yield `parts`; at the end, log the infinite values that became missing, by column.
 
     `columns` are the columns of the parts as messages show them.
@@ -188,7 +190,7 @@ def shown_columns(layout: Layout) -> list[str]:
 
 
 def merged(
-    parts: Iterable[Part], roles: tuple[RoleName, ...], names: tuple[str, ...] | None
+    parts: Iterable[CleanRows], roles: tuple[RoleName, ...], names: tuple[str, ...] | None
 ) -> Iterator[Batch]:
     """Yield the rows of `parts` in full batches, the last one shorter; `names` None: they are sparse."""
     size = rows_of_batch(len(roles) + len(names)) if names is not None else 0

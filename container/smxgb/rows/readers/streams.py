@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from smxgb.job import Channel, DataFile, Readable
 
-OPEN_AHEAD = 4
+PREFETCHED_FILES = 4
 """Files that are opened, and whose first bytes are read, before they are needed: each costs a round trip."""
 
 HEAD_BYTES = 1 << 20
-"""Bytes that are read of a file that is opened ahead."""
+"""Bytes that are read of a file before they are needed."""
 
 
 class Stream:
@@ -111,11 +111,11 @@ def open_streams(channel: Channel) -> Iterator[Stream]:
     Raises what a pipe raises, and UserError for a file that is damaged or cut off.
     """
     opened: deque[_Opening] = deque()
-    with ThreadPoolExecutor(OPEN_AHEAD, thread_name_prefix="open-ahead") as pool:
+    with ThreadPoolExecutor(PREFETCHED_FILES, thread_name_prefix="prefetch-file") as pool:
         try:
             for file in channel.files:
                 opened.append(_Opening(channel, file, pool))
-                if len(opened) > OPEN_AHEAD:
+                if len(opened) > PREFETCHED_FILES:
                     yield from opened.popleft().streams()
             while opened:
                 yield from opened.popleft().streams()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from tests.recordio import framed, record, tensor
 
-from smxgb.rows.reading_settings import Partition
+from smxgb.rows.reading import Partition
 
 if TYPE_CHECKING:
     from tests.unit.rows.conftest import Data

@@ -30,7 +30,7 @@ from smxgb.errors import PlatformError, UserError
 from smxgb.job.channels import Channel, DataFile
 from smxgb.rows.readers import open_reader, pipe
 from smxgb.rows.readers.streams import open_streams
-from smxgb.rows.reading_settings import ReadingSettings
+from smxgb.rows.reading import ReadingSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -300,7 +300,7 @@ READ = """
 import sys
 from pathlib import Path
 from smxgb.job.channels import Channel, find_files
-from smxgb.rows.reading_settings import ReadingSettings
+from smxgb.rows.reading import ReadingSettings
 from smxgb.rows.readers import open_reader
 from smxgb.rows.store import keep
 content_type, folder, spool = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])

@@ -38,7 +38,7 @@ BLANKS = b" \r\n"
 
 
 @dataclass(frozen=True)
-class Block:
+class CsvBlock:
     """Whole records; `offset` bytes and `line` lines of the file come before them, None if not counted."""
 
     data: bytes
@@ -46,7 +46,9 @@ class Block:
     line: int | None = None
 
 
-def read_blocks(stream: Stream, delimiter: str, size: int = BLOCK_BYTES, begin: int = 0) -> Iterator[Block]:
+def read_blocks(
+    stream: Stream, delimiter: str, size: int = BLOCK_BYTES, begin: int = 0
+) -> Iterator[CsvBlock]:
     """Yield a stream, which begins at byte `begin` of its file, in blocks of about `size` bytes.
 
     Only the last may end without a line end. The first holds two records, if there are so many: a header
@@ -63,7 +65,7 @@ def read_blocks(stream: Stream, delimiter: str, size: int = BLOCK_BYTES, begin: 
         is_last = len(chunk) < size
         end = len(held) if is_last else _last_record_end(held, delimiter)
         if end and (is_last or offset > begin or _has_two_records(held[:end], delimiter)):
-            block = Block(held[:end], offset, line)
+            block = CsvBlock(held[:end], offset, line)
             yield block
             offset += end
             line += block.data.count(line_end(block.data))
@@ -74,11 +76,11 @@ def read_blocks(stream: Stream, delimiter: str, size: int = BLOCK_BYTES, begin: 
                 "The file is not CSV, or a quoted field is never closed."
             )
     if held:
-        yield Block(held, offset, line)
+        yield CsvBlock(held, offset, line)
     stream.text_ended(last)
 
 
-def read_part(file: DataFile, source: str, delimiter: str, size: int, start: int) -> Iterator[Block]:
+def read_part(file: DataFile, source: str, delimiter: str, size: int, start: int) -> Iterator[CsvBlock]:
     """Yield the records that begin in a part of a file, whose data begin at byte `start`.
 
     The blocks don't know how many lines come before them. Raises UserError for a quote: in the middle of a
@@ -101,10 +103,10 @@ def read_part(file: DataFile, source: str, delimiter: str, size: int, start: int
                 return
             if offset + len(data) >= end:
                 newline = data.find(line_end(data), end - 1 - offset)
-                yield Block(data[: newline + 1] if newline >= 0 else data, offset)
+                yield CsvBlock(data[: newline + 1] if newline >= 0 else data, offset)
                 return
             if data:
-                yield Block(data, offset)
+                yield CsvBlock(data, offset)
 
 
 def can_be_cut(file: DataFile) -> bool:

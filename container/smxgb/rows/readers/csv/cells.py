@@ -14,16 +14,16 @@ from pyarrow import csv
 
 from smxgb.errors import UserError
 from smxgb.rows.categories import CATEGORY, spelled, trimmed
-from smxgb.rows.readers.csv.blocks import Block, is_blank, line_end, lines_before, open_quote
+from smxgb.rows.readers.csv.blocks import CsvBlock, is_blank, line_end, lines_before, open_quote
 from smxgb.rows.readers.csv.dialect import MISSING, kind, numbered_records
-from smxgb.rows.readers.row_rules import Fault, Part, clean, whole_numbers
+from smxgb.rows.readers.row_rules import CleanRows, Fault, clean, whole_numbers
 from smxgb.rows.roles import ROLES
 from smxgb.wording import shown_column
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from smxgb.rows.reading_settings import ReadingSettings
+    from smxgb.rows.reading import ReadingSettings
     from smxgb.rows.roles import RoleName
     from smxgb.rows.schema import Layout
 
@@ -70,10 +70,10 @@ class Cells:
     start: int
     headless: bool
 
-    def part(self, block: Block) -> Part:
+    def part(self, block: CsvBlock) -> CleanRows:
         """Return the block's rows. Raises UserError with all mistakes in the block."""
         if is_blank(block.data):
-            return Part(pa.RecordBatch.from_pylist([], self._schema), 0, Counter())
+            return CleanRows(pa.RecordBatch.from_pylist([], self._schema), 0, Counter())
         try:
             data = self._parsed(block)
         except pa.ArrowInvalid:
@@ -82,7 +82,7 @@ class Cells:
         part, faults = clean(data, self._roles, self.settings)
         return self._with_care(block) if faults else part
 
-    def _parsed(self, block: Block) -> pa.RecordBatch:
+    def _parsed(self, block: CsvBlock) -> pa.RecordBatch:
         try:
             return self._parsed_as(block, self._convert_options)
         except pa.ArrowInvalid:
@@ -93,7 +93,7 @@ class Cells:
         group = self._roles.index("group")
         return data.set_column(group, self._schema.field(group), whole_numbers(data.column(group)))
 
-    def _parsed_as(self, block: Block, options: csv.ConvertOptions) -> pa.RecordBatch:
+    def _parsed_as(self, block: CsvBlock, options: csv.ConvertOptions) -> pa.RecordBatch:
         table = csv.read_csv(
             pa.BufferReader(block.data),
             csv.ReadOptions(use_threads=False, block_size=len(block.data) + 1, column_names=self._names),
@@ -156,7 +156,7 @@ class Cells:
             strings_can_be_null=True,
         )
 
-    def _with_care(self, block: Block) -> Part:
+    def _with_care(self, block: CsvBlock) -> CleanRows:
         """Parse a block record by record, and say where its mistakes are."""
         records = list(numbered_records(block.data.decode(errors="replace"), self.delimiter))
         whole = [(before, row) for before, row in records if len(row) == self.layout.width]
@@ -184,7 +184,7 @@ class Cells:
             raise UserError(*self._texts(block, whole, uneven, faults))
         return part
 
-    def _hint(self, block: Block, fault: Fault, cells: list[str]) -> str:
+    def _hint(self, block: CsvBlock, fault: Fault, cells: list[str]) -> str:
         first = self.headless and block.offset == self.start and fault.rows[0] == 0
         # Where more labels are no numbers, they are the mistake.
         alone = fault.column >= len(self._roles) or len(fault.rows) == 1
@@ -194,7 +194,7 @@ class Cells:
 
     def _texts(
         self,
-        block: Block,
+        block: CsvBlock,
         records: list[tuple[int, list[str]]],
         uneven: list[tuple[int, int]],
         faults: list[Fault],
@@ -224,7 +224,7 @@ class Cells:
     def _is_header(self, row: list[str]) -> bool:
         return tuple(cell.strip() for cell in row) == self.layout.columns
 
-    def _uneven(self, block: Block, records: list[tuple[int, int]], first: int) -> str:
+    def _uneven(self, block: CsvBlock, records: list[tuple[int, int]], first: int) -> str:
         quote = open_quote(block.data, self.delimiter)
         if quote >= 0:
             line = first + block.data.count(line_end(block.data), 0, quote)

@@ -11,7 +11,7 @@ from smxgb.log import log
 from smxgb.rows.columns import aligned, assigned, check_partitions, chosen, label_index, unweighted
 from smxgb.rows.prefetch import in_order
 from smxgb.rows.readers.csv.blocks import (
-    Block,
+    CsvBlock,
     block_size,
     can_be_cut,
     line_end,
@@ -94,7 +94,7 @@ class _Pass:
         told = with_infinities_told(parts, self.request.channel, shown_columns(layout))
         return merged(told, tuple(role for role, _ in layout.roles), wanted)
 
-    def _blocks(self, wanted: tuple[str, ...]) -> Iterator[tuple[Cells, Block]]:
+    def _blocks(self, wanted: tuple[str, ...]) -> Iterator[tuple[Cells, CsvBlock]]:
         start = self.start
         size = block_size(start.record_bytes)
         for stream in self.streams:
@@ -124,7 +124,7 @@ class _Pass:
                 blocks = read_part(stream.file, source, start.delimiter, size, head.start)
             elif len(first.data) > head.start:
                 lines = first.data.count(line_end(first.data), 0, head.start)
-                yield cells, Block(first.data[head.start :], head.start, lines)
+                yield cells, CsvBlock(first.data[head.start :], head.start, lines)
             for block in blocks:
                 yield cells, block
 

@@ -20,17 +20,17 @@ from smxgb.job import BOM, PARQUET_MAGIC
 from smxgb.rows.batch import SPARSE
 from smxgb.rows.readers.column_picks import from_sparse, numbered
 from smxgb.rows.readers.csr import ascending, first_infinite
-from smxgb.rows.readers.row_rules import Part, clean, row_type
+from smxgb.rows.readers.row_rules import CleanRows, clean, row_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy.typing as npt
 
-    from smxgb.rows.readers.column_picks import Taken
+    from smxgb.rows.readers.column_picks import ColumnPicks
     from smxgb.rows.readers.row_rules import Fault
     from smxgb.rows.readers.streams import Stream
-    from smxgb.rows.reading_settings import ReadingSettings
+    from smxgb.rows.reading import ReadingSettings
     from smxgb.rows.roles import RoleName
 
     type Ints = npt.NDArray[np.int32]
@@ -69,7 +69,7 @@ CONVERT = csv.ConvertOptions(column_types=TYPES, null_values=[])
 
 
 @dataclass(frozen=True)
-class Block:
+class LineBlock:
     """Whole lines; `line` is the number of the first, counted from 1."""
 
     data: bytes
@@ -80,7 +80,7 @@ class _Unreadable(Exception):  # noqa: N818 - it never leaves this module
     """A block is not what the fast parser takes."""
 
 
-def line_blocks(stream: Stream, size: int = BLOCK_BYTES) -> Iterator[Block]:
+def line_blocks(stream: Stream, size: int = BLOCK_BYTES) -> Iterator[LineBlock]:
     """Yield a text in blocks of about `size` bytes that end where a line ends, each without blank ends.
 
     Raises UserError for a line that is longer than `LONGEST_LINE`.
@@ -93,7 +93,7 @@ def line_blocks(stream: Stream, size: int = BLOCK_BYTES) -> Iterator[Block]:
         last = chunk[-1:]
         end = held.rfind(b"\n") + 1
         if end:
-            yield Block(held[:end], line)
+            yield LineBlock(held[:end], line)
             line += held.count(b"\n", 0, end)
             held = held[end:]
         elif len(held) > LONGEST_LINE:
@@ -102,7 +102,7 @@ def line_blocks(stream: Stream, size: int = BLOCK_BYTES) -> Iterator[Block]:
                 "file is not libsvm."
             )
     if held:
-        yield Block(held, line)
+        yield LineBlock(held, line)
     stream.text_ended(last)
 
 
@@ -138,25 +138,25 @@ def roles_of(data: bytes) -> tuple[RoleName, ...] | None:
 
 @dataclass(frozen=True)
 class Lines:
-    """Turns blocks of lines into clean rows; the lines have `roles`, `taking` says what else becomes one."""
+    """Turns blocks of lines into clean rows; the lines have `roles`, `picks` says what else becomes one."""
 
     roles: tuple[RoleName, ...]
     settings: ReadingSettings
-    taking: Taken
+    picks: ColumnPicks
 
     @property
     def all_roles(self) -> tuple[RoleName, ...]:
         """The roles of the clean rows."""
-        return (*self.roles, *(role for role, _ in self.taking.roles))
+        return (*self.roles, *(role for role, _ in self.picks.roles))
 
-    def part(self, source: str, block: Block) -> Part:
+    def part(self, source: str, block: LineBlock) -> CleanRows:
         """Return the block's rows. Raises UserError with the first mistakes in the block."""
         try:
             rows = self._rows(block.data)
         except _Unreadable:
             raise UserError(*self._complaints(source, block)) from None
-        if self.taking:
-            rows = numbered(from_sparse(rows, self.taking))
+        if self.picks:
+            rows = numbered(from_sparse(rows, self.picks))
         part, faults = clean(rows, self.all_roles, self.settings)
         if faults:
             numbers, lines = _numbered(block)
@@ -219,7 +219,7 @@ class Lines:
             text = text.replace(b"qid:", b"-3:")
         return text.translate(SPACE)
 
-    def _complaints(self, source: str, block: Block) -> list[str]:
+    def _complaints(self, source: str, block: LineBlock) -> list[str]:
         """Return what is wrong with the lines of a block that can't be parsed, one by one."""
         texts = []
         for number, line in zip(*_numbered(block), strict=True):
@@ -297,7 +297,7 @@ def _integers(texts: list[bytes]) -> npt.NDArray[np.int64]:
         raise _Unreadable from None
 
 
-def _numbered(block: Block) -> tuple[list[int], list[bytes]]:
+def _numbered(block: LineBlock) -> tuple[list[int], list[bytes]]:
     """Return the numbers of the lines of a block that hold a row, and these lines without their comments."""
     rows = [(block.line + number, line) for number, line in enumerate(_lines(block.data)) if line.strip()]
     return [number for number, _ in rows], [line for _, line in rows]

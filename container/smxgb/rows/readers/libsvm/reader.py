@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from smxgb.errors import UserError
 from smxgb.rows.batch import SPARSE
 from smxgb.rows.prefetch import in_order
-from smxgb.rows.readers.column_picks import taken
+from smxgb.rows.readers.column_picks import column_picks
 from smxgb.rows.readers.libsvm.lines import Lines, check_libsvm, line_blocks, roles_of
 from smxgb.rows.readers.reader import Reader
 from smxgb.rows.readers.row_rules import merged, with_infinities_told
@@ -60,7 +60,7 @@ def _look(request: Request, stream: Stream) -> _Start | None:
         check_libsvm(block.data, stream.source)
         roles = roles_of(block.data)
         if roles is not None:
-            taking = taken(request.settings, roles, request.channel.name, stream.source)
+            picks = column_picks(request.settings, roles, request.channel.name, stream.source)
             line_bytes = len(block.data) / max(1, block.data.count(b"\n"))
-            return _Start(Lines(roles, request.settings, taking), line_bytes, stream.inflation)
+            return _Start(Lines(roles, request.settings, picks), line_bytes, stream.inflation)
     return None

@@ -23,8 +23,8 @@ from smxgb.rows.readers.parquet.types import check_index, check_types, converted
 from smxgb.rows.readers.reader import Reader
 from smxgb.rows.readers.row_rules import (
     FLOAT_GROUPS,
+    CleanRows,
     Fault,
-    Part,
     clean,
     merged,
     shown_columns,
@@ -172,13 +172,13 @@ class _Passes:
             parts = with_infinities_told(parts, self._channel, shown_columns(layout))
         return merged(parts, tuple(role for role, _ in layout.roles), wanted)
 
-    def _parts(self, wanted: tuple[str, ...]) -> Iterator[Part]:
+    def _parts(self, wanted: tuple[str, ...]) -> Iterator[CleanRows]:
         for table, layout in zip(self._tables, self._layouts, strict=True):
             features = chosen(layout, self._names, wanted)
             with _readable(table.file, table.source):
                 yield from self._file_parts(table, layout, features)
 
-    def _file_parts(self, table: _Table, layout: Layout, features: Sequence[int]) -> Iterator[Part]:
+    def _file_parts(self, table: _Table, layout: Layout, features: Sequence[int]) -> Iterator[CleanRows]:
         roles = tuple(role for role, _ in layout.roles)
         positions = [*(position for _, position in layout.roles), *features]
         names = [table.names[position] for position in positions]

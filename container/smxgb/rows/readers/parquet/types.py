@@ -18,7 +18,7 @@ from smxgb.wording import shown_column
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from smxgb.rows.reading_settings import ReadingSettings
+    from smxgb.rows.reading import ReadingSettings
     from smxgb.rows.schema import Layout
 
 NUMERIC = (

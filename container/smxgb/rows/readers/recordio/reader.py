@@ -12,11 +12,11 @@ import pyarrow as pa
 from smxgb.errors import UserError
 from smxgb.rows.batch import SPARSE, Sparse
 from smxgb.rows.prefetch import in_order
-from smxgb.rows.readers.column_picks import Taken, from_dense, from_sparse, numbered, taken
+from smxgb.rows.readers.column_picks import ColumnPicks, column_picks, from_dense, from_sparse, numbered
 from smxgb.rows.readers.csr import ascending, first_infinite
 from smxgb.rows.readers.framing import HEADER, LENGTH_BITS, MAGIC, cut_off, parse_header
 from smxgb.rows.readers.reader import Reader
-from smxgb.rows.readers.recordio.records import Rows, read_records
+from smxgb.rows.readers.recordio.records import RecordRows, read_records
 from smxgb.rows.readers.row_rules import FLOAT_GROUPS, as_floats, clean, merged, with_infinities_told
 from smxgb.rows.readers.streams import beginning, open_streams
 from smxgb.rows.schema import Declared, Schema
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from smxgb.rows.batch import Batch
     from smxgb.rows.readers.reader import Request
-    from smxgb.rows.readers.row_rules import Fault, Part
+    from smxgb.rows.readers.row_rules import CleanRows, Fault
     from smxgb.rows.readers.streams import Stream
     from smxgb.rows.roles import RoleName
 
@@ -37,7 +37,7 @@ LARGEST_KEY = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class Block:
+class RecordBlock:
     """Some records of a file; the first of them has the number `first` in it, counted from 1."""
 
     source: str
@@ -51,7 +51,7 @@ class _Form:
 
     width: int | None
     weighted: bool
-    taking: Taken
+    picks: ColumnPicks
 
     @property
     def own_roles(self) -> tuple[RoleName, ...]:
@@ -59,7 +59,7 @@ class _Form:
 
     @property
     def roles(self) -> tuple[RoleName, ...]:
-        return (*self.own_roles, *(role for role, _ in self.taking.roles))
+        return (*self.own_roles, *(role for role, _ in self.picks.roles))
 
 
 def open_channel(request: Request) -> Reader:
@@ -95,8 +95,8 @@ def _look(request: Request, stream: Stream) -> _Start | None:
     dense = len(rows.values) > 0 and not len(rows.keys)
     weighted = rows.weight is not None
     roles: tuple[RoleName, ...] = ("label", "weight") if weighted else ("label",)
-    taking = taken(request.settings, roles, request.channel.name, block.source)
-    form = _Form(len(rows.values) if dense else None, weighted, taking)
+    picks = column_picks(request.settings, roles, request.channel.name, block.source)
+    form = _Form(len(rows.values) if dense else None, weighted, picks)
     record_bytes = sum(map(len, block.records)) / len(block.records) + HEADER.size
     return _Start(form, record_bytes, stream.inflation)
 
@@ -121,7 +121,7 @@ class _Pass:
         for batch in merged(told, form.roles, of_features):
             yield replace(batch, width=self._width) if isinstance(batch, Sparse) else batch
 
-    def _part(self, block: Block) -> Part:
+    def _part(self, block: RecordBlock) -> CleanRows:
         form = self._form
         rows = read_records(block.records, block.source, block.first)
         self._width = max(self._width, rows.width)
@@ -133,7 +133,7 @@ class _Pass:
         return part
 
 
-def read_blocks(stream: Stream, size: int = BLOCK_BYTES) -> Iterator[Block]:
+def read_blocks(stream: Stream, size: int = BLOCK_BYTES) -> Iterator[RecordBlock]:
     """Yield the records of a stream in blocks of about `size` bytes.
 
     Raises UserError, naming the record, for a wrong magic number, parts that are out of order, and a file
@@ -145,7 +145,7 @@ def read_blocks(stream: Stream, size: int = BLOCK_BYTES) -> Iterator[Block]:
         held = held + chunk if held else chunk
         records, used = _split(held, stream.source, first)
         if records:
-            yield Block(stream.source, records, first)
+            yield RecordBlock(stream.source, records, first)
         first += len(records)
         held = held[used:]
     if held:
@@ -184,7 +184,7 @@ def _split(data: bytes, source: str, first: int) -> tuple[list[bytes], int]:
     return records, used
 
 
-def _check(rows: Rows, form: _Form, block: Block) -> None:
+def _check(rows: RecordRows, form: _Form, block: RecordBlock) -> None:
     """Raise UserError, naming the record, for rows that are not of the channel's form."""
     _refuse(rows.label_counts != 1, block, "it has no label, or more than one.")
     if form.weighted != (rows.weight is not None):
@@ -203,7 +203,7 @@ def _check(rows: Rows, form: _Form, block: Block) -> None:
         _refuse(rows.counts != form.width, block, complaint)
 
 
-def _given(rows: Rows, form: _Form, block: Block) -> pa.RecordBatch:
+def _given(rows: RecordRows, form: _Form, block: RecordBlock) -> pa.RecordBatch:
     """Return rows of a channel's form, roles first; a group is of the type that the records have."""
     if "group" not in form.roles:
         rows = replace(rows, values=as_floats(rows.values))
@@ -215,14 +215,14 @@ def _given(rows: Rows, form: _Form, block: Block) -> pa.RecordBatch:
         features = [pa.array(column) for column in columns]
         names = list(Schema.unnamed(form.width).names)
     data = pa.RecordBatch.from_arrays([*roles, *features], [*form.own_roles, *names])
-    if form.taking and form.width is None:
-        data = from_sparse(data, form.taking)
-    elif form.taking and form.width is not None:
-        data = from_dense(data, form.taking, form.width, block.source)
+    if form.picks and form.width is None:
+        data = from_sparse(data, form.picks)
+    elif form.picks and form.width is not None:
+        data = from_dense(data, form.picks, form.width, block.source)
     return data
 
 
-def _text(fault: Fault, given: pa.RecordBatch, form: _Form, block: Block) -> str:
+def _text(fault: Fault, given: pa.RecordBatch, form: _Form, block: RecordBlock) -> str:
     column = given.schema.names[fault.column]
     cell = given.column(fault.column)[int(fault.rows[0])]
     value = str(cell.as_py()) if cell.is_valid else None
@@ -233,7 +233,7 @@ def _text(fault: Fault, given: pa.RecordBatch, form: _Form, block: Block) -> str
     return fault.of_groups(form.roles, FLOAT_GROUPS).text(block.source, column, place, lambda _: value)
 
 
-def _sparse(rows: Rows, block: Block) -> list[pa.Array]:
+def _sparse(rows: RecordRows, block: RecordBlock) -> list[pa.Array]:
     """Return the features as two arrays of lists. Raises UserError for keys that can't be."""
     offsets = np.concatenate([[0], np.cumsum(rows.counts)])
     limit = min(rows.width or LARGEST_KEY + 1, LARGEST_KEY + 1)
@@ -250,7 +250,7 @@ def _sparse(rows: Rows, block: Block) -> list[pa.Array]:
     return [pa.ListArray.from_arrays(places, pa.array(each)) for each in (indices, values)]
 
 
-def _refuse(bad: npt.NDArray[np.bool_], block: Block, text: str) -> None:
+def _refuse(bad: npt.NDArray[np.bool_], block: RecordBlock, text: str) -> None:
     """Raise UserError for the first record that is `bad`, if any is."""
     if bad.any():
         raise UserError(f"{block.source}, record {block.first + int(np.argmax(bad))}: {text}")

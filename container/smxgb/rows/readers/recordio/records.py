@@ -44,7 +44,7 @@ NUMBERS: Mapping[str, np.dtype[Any]] = {
 
 
 @dataclass(frozen=True)
-class Rows:
+class RecordRows:
     """The rows of some records. Values and keys stand row after row; `counts` says how many each row has.
 
     Values are of the type that the records have: 32-bit floats would round numbers of groups. `width` is how
@@ -69,7 +69,7 @@ class _Uneven(Exception):  # noqa: N818 - it never leaves this module
     """Some records are not built as the first one is."""
 
 
-def read_records(records: Sequence[bytes], source: str, first: int) -> Rows:
+def read_records(records: Sequence[bytes], source: str, first: int) -> RecordRows:
     """Return the rows of records, the first of which has the number `first` in its file.
 
     Raises UserError for a record that can't be read.
@@ -80,7 +80,7 @@ def read_records(records: Sequence[bytes], source: str, first: int) -> Rows:
         return _one_by_one(records, source, first)
 
 
-def _at_once(records: Sequence[bytes]) -> Rows:
+def _at_once(records: Sequence[bytes]) -> RecordRows:
     """Read records whose features, and labels, are all tensors of one kind."""
     opening = Record.FromString(records[0])
     kinds = tuple(getattr(opening, part)[VALUES].WhichOneof("value") for part in ("features", "label"))
@@ -96,7 +96,9 @@ def _at_once(records: Sequence[bytes]) -> Rows:
     widths = {_width(shape) for shape in set(features.shape)}
     if len(values) and not len(keys) and not widths <= {counts[0]}:
         raise _Uneven
-    return Rows(values, counts, keys, key_counts, max(widths, default=0), as_floats(labels), label_counts)
+    return RecordRows(
+        values, counts, keys, key_counts, max(widths, default=0), as_floats(labels), label_counts
+    )
 
 
 @cache
@@ -159,7 +161,7 @@ def _width(shape: bytes) -> int:
     return prod(Float32Tensor.FromString(Tensor(shape=[shape]).SerializeToString()).shape)
 
 
-def _one_by_one(records: Sequence[bytes], source: str, first: int) -> Rows:
+def _one_by_one(records: Sequence[bytes], source: str, first: int) -> RecordRows:
     """Read records of any build."""
     tensors, labels, weights = [], [], []
     weighs: list[bool] = []
@@ -191,7 +193,7 @@ def _one_by_one(records: Sequence[bytes], source: str, first: int) -> Rows:
     with np.errstate(over="ignore"):
         values: list[npt.NDArray[Any]] = [np.array(tensor.values).astype(common) for tensor in tensors]
     keys = [np.array(tensor.keys, np.uint64) for tensor in tensors]
-    return Rows(
+    return RecordRows(
         np.concatenate(values),
         np.array([len(row) for row in values]),
         np.concatenate(keys),

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from smxgb.job.channels import find_channels
-from smxgb.rows.reading_settings import Partition, reading_settings
+from smxgb.rows.reading import Partition, reading_settings
 from smxgb.settings import parse
 
 if TYPE_CHECKING:
