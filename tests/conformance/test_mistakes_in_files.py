@@ -55,7 +55,7 @@ TABLE = {
         train=ROWS.decode().encode("utf-16"),
     ),
     "NUL bytes": Mistake(
-        "UserError: train/data.csv is not CSV: it holds bytes that are no text.", train=b"1,2,3\n0,\0\0,4\n"
+        "UserError: train/data.csv is not CSV: it holds bytes that are not text.", train=b"1,2,3\n0,\0\0,4\n"
     ),
     "NUL bytes later on": Mistake(
         "UserError: train/data.csv, line 2001, column 1: '\\x00\\x00' is not a number. A missing "
@@ -134,7 +134,7 @@ TABLE = {
     ),
     "a second file with other names": Mistake(
         "UserError: train/1.csv lacks column 2 ('height') of train/0.csv and has column 2 "
-        "('weight'), which train/0.csv has not: it has 3 columns, train/0.csv has 3. Every file of "
+        "('weight'), which train/0.csv does not have: it has 3 columns, train/0.csv has 3. Every file of "
         "every channel needs the same columns, in any order.",
         train=csv(NAMED, b"label,age,weight\n1,2,3\n"),
     ),

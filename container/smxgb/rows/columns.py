@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from smxgb.settings import ColumnRef
 
 WIDEST = 100_000
-"""Columns of a table. Each costs 10 KB, and 0.2 ms a batch, of which a table so wide has one for 41 rows."""
+"""The most columns of a table. Each costs 10 KB, and 0.2 ms a batch; a batch of so many has 41 rows."""
 
 LISTED = 10
 """How many columns one message names."""
@@ -213,7 +213,7 @@ def _check_same(layout: Layout, names: tuple[str, ...], source: str, first: str)
     if lacking:
         texts.append(f"lacks {_list(lacking)} of {first}")
     if extra:
-        texts.append(f"has {_list(extra)}, which {first} has not")
+        texts.append(f"has {_list(extra)}, which {first} does not have")
     if texts:
         raise UserError(
             f"{source} {' and '.join(texts)}: it has {_columns(len(names))}, {first} has {len(columns)}. "
@@ -262,7 +262,7 @@ def _find(setting: str, ref: ColumnRef, names: tuple[str, ...] | None, width: in
     if isinstance(ref, int):
         if -width <= ref < width:
             return ref % width
-        # A header may hold numbers as names, as the years of a table are: what is no index is such a name.
+        # The names in a header may be numbers, such as years: a number that is not an index is a name.
         if names is not None and str(ref) in names:
             return names.index(str(ref))
         hint = " If its first record is a header, set csv_header=true." if names is None else ""

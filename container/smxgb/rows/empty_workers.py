@@ -1,11 +1,11 @@
 """Empty workers: what a worker without rows of a channel gives XGBoost, since each builds each matrix.
 
-Of rows that are only evaluated, an empty batch. Of those that are trained on, one row, all missing, that
-weighs next to nothing: no sum of 64 bits changes by it. XGBoost takes no worker without a row if there are
-categories, and without them trains one into another model than the rest: it draws fewer random numbers.
+In a channel that is only evaluated it is an empty batch. In `train` it is one row, whose features are missing
+and whose weight is so small that no 64-bit sum changes by it. Without a row, XGBoost fails if there are
+categories; if there are none, it draws fewer random numbers on this worker, which then trains another model.
 
-XGBoost adds up labels in one way if there are weights and in another if there are none, and all workers must
-do the same: so where a worker is empty the rows of all others weigh 1.
+XGBoost sums labels in one way with weights and in another way without, and all workers must use the same way:
+if a worker is empty, the rows of all others weigh 1.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The features of a job, settled once all rows were seen: how many there are, and what codes categories have.
 
-Dense files say it in their first record. Sparse ones leave out what is missing: a channel, or one host's
-files, may never name the last feature, and nothing but the lowest index tells a file that counts from 0 from
-one that counts from 1. Columns of categories are dictionaries that differ from batch to batch: trained on as
-they are, the codes of one would be taken for those of another.
+The first record of a dense file tells how many features there are. Sparse files leave out missing values: a
+channel, or one host's files, may never name the last feature, and only the lowest index tells whether a file
+counts from 0 or from 1. Columns of categories are dictionaries that differ from batch to batch: XGBoost would
+take the codes of one batch for those of another.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SHOWN = 5
 """Unseen categories that a line of the log names."""
 
 MOST = 1 << 24
-"""Features of sparse rows: a slip of the pen must not take all memory. Each costs `plan.SPARSE_FEATURE`."""
+"""The most features of sparse rows: one wrong index must not take all memory (`plan.SPARSE_FEATURE` each)."""
 
 type Indexing = Literal["auto", "0", "1"]
 

@@ -125,7 +125,7 @@ def _file_of(
 ) -> str:
     """Return the first file of a channel that holds a row of a group, as messages show it."""
     for file in channel.files if channel.mode != "Pipe" else ():
-        # A file may have no row, which is no mistake while others have.
+        # A file without a row is not a mistake as long as another file has one.
         with suppress(UserError):
             reader = open_reader(replace(channel, files=(file,)), settings, threads=threads, like=declared)
             batches = reader.batches(() if reader.can_repeat else None)

@@ -31,7 +31,7 @@ def prefetched[T](items: Iterator[T]) -> Generator[T]:
 def in_order[*Ts, R](
     work: Callable[[*Ts], R], items: Iterator[tuple[*Ts]], threads: int, name: str = "parse"
 ) -> Iterator[R]:
-    """Yield the results of `work` for `items` in their order; a bounded number of them is in work."""
+    """Yield the results of `work` for `items` in their order; at most `threads` + 2 items are in work."""
     waiting: deque[Future[R]] = deque()
     pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
     coming = prefetched(items)

@@ -15,7 +15,7 @@ import pytest
 from smxgb.errors import UserError
 from smxgb.job.channels import Channel, DataFile
 from smxgb.rows.batch import Sparse
-from smxgb.rows.readers import open_reader
+from smxgb.rows.readers import Reader, open_reader
 from smxgb.rows.reading import ReadingSettings
 from smxgb.rows.roles import ROLES
 
@@ -77,14 +77,14 @@ class Data:
 
     def declared(self, files: Any, **settings: Any) -> Declared:
         """Return what the files of `train` declare."""
-        declared: Declared = self._reader(files, None, "train", settings).declared
+        declared: Declared = self.reader(files, **settings).declared
         return declared
 
     def read(
         self, files: Any, *, like: Declared | None = None, name: Name = "train", **settings: Any
     ) -> pd.DataFrame:
         """Return a channel's rows."""
-        reader = self._reader(files, like, name, settings)
+        reader = self.reader(files, like=like, name=name, **settings)
         return as_frame(list(reader.batches()))
 
     def refused(self, files: Any, **settings: Any) -> tuple[str, ...]:
@@ -93,7 +93,10 @@ class Data:
             self.read(files, **settings)
         return caught.value.mistakes
 
-    def _reader(self, files: Any, like: Declared | None, name: Name, settings: dict[str, Any]) -> Any:
+    def reader(
+        self, files: Any, *, like: Declared | None = None, name: Name = "train", **settings: Any
+    ) -> Reader:
+        """Return the reader of a channel; roles among the settings name their columns."""
         if not isinstance(files, dict):
             files = {f"a.{self.content_type}": files}
         columns = {role: settings.pop(role) for role in ROLES if role in settings}

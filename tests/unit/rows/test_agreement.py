@@ -80,8 +80,8 @@ def test_files_that_declare_other_features_are_named_with_their_host_and_all_mis
     found[2].add("train/1 is broken.")
     columns = (
         "host b, train/1 lacks column 1 ('age') of host a, train/1 and has column 1 ('size'), which host a, "
-        "train/1 has not: it has 2 columns, host a, train/1 has 2. Every file of every channel needs the "
-        "same columns, in any order."
+        "train/1 does not have: it has 2 columns, host a, train/1 has 2. Every file of every channel needs "
+        "the same columns, in any order."
     )
     agreed = by_all(
         lambda group: agree_on_features(own[group.rank], "train/1", found[group.rank], group), HOSTS

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import tempfile
 from dataclasses import replace
 from itertools import pairwise
@@ -189,6 +190,7 @@ SAME = {"a.csv": b"1,1\n0,2\n", "b.csv": b"1,1\n0,2\n"}
             {**SAME, "b.csv": b"1,1\n0,3\n"},
             "files of the same names and sizes hold other bytes on algo-1 than on algo-2",
         ),
+        ({**SAME, os.fsdecode(b"\xe9"): b"0,2\n"}, r"\udce9 is missing on algo-1 and has 4 bytes on algo-2"),
     ],
 )
 def test_hosts_that_are_said_to_hold_the_same_files_must_do_so(

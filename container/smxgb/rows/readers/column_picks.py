@@ -1,6 +1,6 @@
 """Column picks: features that a setting gives a role or drops, in formats without names of columns.
 
-Such a feature keeps its place, so that what is to be predicted later has the indices of the files; it is
+Such a feature keeps its index, so that rows to predict later have the indices of the files; its value is
 missing in every row.
 """
 

@@ -121,7 +121,7 @@ def test_a_compressed_file_may_have_several_members(data: Data, packer: str, emp
 def test_the_rows_of_a_compressed_file_are_judged_by_what_comes_of_it(data: Data, packer: str) -> None:
     rows = 50_000
     packed = PACKERS[packer](WRITERS[data.content_type](0, rows))
-    reader = data._reader({"a": packed}, None, "train", {})
+    reader = data.reader({"a": packed})
     assert reader.expected_rows == pytest.approx(rows, rel=0.5)
 
 

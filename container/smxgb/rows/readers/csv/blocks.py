@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from smxgb.job import DataFile, Readable
 
 BLOCK_BYTES = 1 << 20
-"""Small blocks stay in the caches and in buffers at hand: 8 MB ones parse at half the speed."""
+"""Blocks of 1 MB stay in the processor's caches: blocks of 8 MB parse at half the speed."""
 
 BLOCK_ROWS = 256
 """Rows that a block of a very wide table has at least: each column of a block costs some microseconds."""
 
 LONGEST_RECORD = 64 << 20
-"""A record beyond this is taken for a file that is no CSV, or for a quote that is never closed."""
+"""A longer record means that the file is not CSV, or that a quote is never closed."""
 
 SAMPLED_BYTES = 65_536
 """Bytes of a whole file that are looked at for what would keep it from being cut."""

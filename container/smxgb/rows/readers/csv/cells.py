@@ -45,8 +45,8 @@ REPLACED = "\ufffd"
 NOT_A_NUMBER = "is not a number"
 NOT_UTF8 = "is not UTF-8"
 REPEATED = (
-    "the header stands there again, as where files that each have one are joined: leave out all but the "
-    "first; for a pipe, set the channel's RecordWrapperType to RecordIO, or write the files without headers."
+    "the header is repeated, as in files that were joined: keep the first one only; for a pipe, set the "
+    "channel's RecordWrapperType to RecordIO, or write the files without headers."
 )
 ENCODE = (
     "A missing value is an empty cell, NA, NaN, null, None or N/A. Encode other text as numbers, name its "
@@ -173,7 +173,7 @@ class Cells:
                 continue
             values, bad = _numbers(cells, data_type)
             arrays.append(values)
-            # Text is no label and no weight either: the rules for rows say it in their words.
+            # Text that is a label or a weight by its place breaks the rules for rows, which say so.
             if bad and column >= len(self._roles):
                 faults.append(Fault(column, np.array(bad), NOT_A_NUMBER, ENCODE))
         part, more = clean(
@@ -186,7 +186,7 @@ class Cells:
 
     def _hint(self, block: CsvBlock, fault: Fault, cells: list[str]) -> str:
         first = self.headless and block.offset == self.start and fault.rows[0] == 0
-        # Where more labels are no numbers, they are the mistake.
+        # If several labels are text, the labels are the mistake and not a missing csv_header.
         alone = fault.column >= len(self._roles) or len(fault.rows) == 1
         if self.settings.header == "auto" and first and alone and kind(cells[0]) == "text":
             return " If the file's first record is a header, set csv_header=true."
@@ -249,7 +249,7 @@ def _words(cells: list[str]) -> tuple[pa.Array, list[int]]:
 
 
 def _numbers(cells: list[str], data_type: pa.DataType) -> tuple[pa.Array, list[int]]:
-    """Return cells as numbers, and the indices of those that are none (null in the array)."""
+    """Return cells as numbers, and the indices of those that are text (null in the array)."""
     values = [None if cell in MISSING else cell for cell in cells]
     with suppress(pa.ArrowInvalid):
         return _cast(values, data_type), []

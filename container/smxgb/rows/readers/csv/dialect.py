@@ -33,7 +33,7 @@ COUNTED_WIDTH = 3
 NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
 WHOLE = re.compile(r"\d+", re.ASCII)
 NAN = re.compile(r"[+-]?nan(\(\w*\))?", re.ASCII | re.IGNORECASE)
-"""How C, NumPy and others write a value that is no number; Arrow reads them all."""
+"""How C, NumPy and others write NaN; Arrow reads all of these."""
 
 LIBSVM = re.compile(r"\S+([ \t]+\d+:\S+)+\s*")
 FOREIGN = {
@@ -42,10 +42,10 @@ FOREIGN = {
     b"\xff\xfe": "is written in UTF-16: write it in UTF-8",
     b"\xfe\xff": "is written in UTF-16: write it in UTF-8",
 }
-"""First bytes of files that are no CSV."""
+"""The first bytes of files that are not CSV."""
 
 MARKUP = {"JSON": re.compile(r'\s*(\{|\[\s*($|[\[{"\d.-]))'), "HTML or XML": re.compile(r"\s*<[!?\w]")}
-"""How the text of files begins that are no CSV."""
+"""How text that is not CSV begins."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def check_text(data: bytes, source: str) -> None:
         if data.startswith(magic):
             raise UserError(f"{source} {complaint}.")
     if b"\0" in data[:4096]:
-        raise UserError(f"{source} is not CSV: it holds bytes that are no text.")
+        raise UserError(f"{source} is not CSV: it holds bytes that are not text.")
     line = data.removeprefix(BOM).lstrip(b"\r\n")[:1000].split(b"\n", 1)[0].decode(errors="replace")
     for name, form in MARKUP.items():
         if form.match(line):
@@ -155,8 +155,8 @@ def is_header(rows: list[list[str]], label: int | None = None) -> bool:
     """Tell whether the first of a file's first records is a header; `label` is the label's index, if known.
 
     It is one if some column has text there and a number in the second record, or, without a second record, if
-    it has text and no number. A record with a number as its label, or with numbers that are no names, is
-    a row with a bad value: it must not pass for a header, and be lost.
+    it has text and no number. A record with a number as its label, or with numbers that can't be names, is
+    a row with a bad value: taken for a header, it would be lost.
     """
     first = [kind(cell) for cell in rows[0]]
     if label is not None and -len(first) <= label < len(first) and first[label] == "number":

@@ -114,7 +114,7 @@ def check_libsvm(data: bytes, source: str) -> None:
             "application/x-parquet."
         )
     if b"\0" in data[:4096]:
-        raise UserError(f"{source} is not libsvm: it holds bytes that are no text.")
+        raise UserError(f"{source} is not libsvm: it holds bytes that are not text.")
     first = data.removeprefix(BOM).split(b"\n", 1)[0].decode(errors="replace")
     if "," in first.split("#")[0]:
         raise UserError(

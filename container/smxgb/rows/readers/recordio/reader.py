@@ -194,12 +194,14 @@ def _check(rows: RecordRows, form: _Form, block: RecordBlock) -> None:
             f"{first}: give each record one, or none."
         )
     if form.width is None:
-        complaint = "it has not as many keys as values; the channel's first record is sparse, so all must be."
+        complaint = (
+            "its keys and values differ in number; the channel's first record is sparse, so all must be."
+        )
         _refuse(rows.counts != rows.key_counts, block, complaint)
     else:
         complaint = "it is sparse; the channel's first record is dense, so all must be."
         _refuse(rows.key_counts > 0, block, complaint)
-        complaint = f"it has not {form.width} values, as the channel's first record."
+        complaint = f"it does not have {form.width} values, as the channel's first record has."
         _refuse(rows.counts != form.width, block, complaint)
 
 

@@ -171,7 +171,7 @@ def _one_by_one(records: Sequence[bytes], source: str, first: int) -> RecordRows
             record = Record.FromString(data)
         except DecodeError as error:
             raise UserError(
-                f"{place}: it is no record of SageMaker's protobuf schema. The file is damaged, or of "
+                f"{place}: it is not a record of SageMaker's protobuf schema. The file is damaged, or of "
                 "another type."
             ) from error
         tensors.append(_only(record.features, VALUES, place, "features"))

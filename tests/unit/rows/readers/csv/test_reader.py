@@ -409,7 +409,7 @@ def test_files_with_other_columns_are_refused_with_both_files(csv: Data) -> None
     assert csv.refused({"1.csv": "y,a,b\n1,2,3\n", "2.csv": "y,a,c,d\n1,2,3,4\n"}) == (
         (
             "train/2.csv lacks column 2 ('b') of train/1.csv and has column 2 ('c'), column 3 ('d'), which "
-            f"train/1.csv has not: it has 4 columns, train/1.csv has 3. {SAME}"
+            f"train/1.csv does not have: it has 4 columns, train/1.csv has 3. {SAME}"
         ),
     )
     assert csv.refused({"1.csv": "1,2,3\n", "2.csv": "1,2\n"}) == (
@@ -481,15 +481,13 @@ def test_what_is_no_label_is_refused_or_dropped(csv: Data, label: str) -> None:
 
 
 def test_rows_that_are_dropped_are_counted_and_may_hold_other_mistakes(csv: Data) -> None:
-    reader = csv._reader(
-        "y,w,a\n,-1,inf\n1,1,2\n,2,3\n", None, "train", {"weight": "w", "invalid_label": "drop"}
-    )
+    reader = csv.reader("y,w,a\n,-1,inf\n1,1,2\n,2,3\n", weight="w", invalid_label="drop")
     (batch,) = reader.batches()
     assert (batch.rows, batch.dropped) == (1, 2)
 
 
 def test_a_channel_of_which_every_row_is_dropped_has_one_empty_batch(csv: Data) -> None:
-    reader = csv._reader(",1\n,2\n", None, "train", {"invalid_label": "drop"})
+    reader = csv.reader(",1\n,2\n", invalid_label="drop")
     (batch,) = reader.batches()
     assert (batch.rows, batch.dropped, batch.features.num_columns) == (0, 2, 1)
 
@@ -537,7 +535,7 @@ def test_all_mistakes_of_a_block_are_reported(csv: Data) -> None:
         (b"PAR1....", "is a Parquet file: give its channel the content type application/x-parquet."),
         (b"PK\x03\x04...", "is a zip archive or an Excel workbook: write it as CSV."),
         ("1,2\n".encode("utf-16"), "is written in UTF-16: write it in UTF-8."),
-        (b"\0\0,2\n", "is not CSV: it holds bytes that are no text."),
+        (b"\0\0,2\n", "is not CSV: it holds bytes that are not text."),
         (
             b"1 1:0.5 2:1\n",
             (
@@ -578,9 +576,8 @@ def test_rows_without_any_value_are_rows(csv: Data) -> None:
 
 def test_a_header_that_is_repeated_is_told_from_a_bad_row(csv: Data) -> None:
     again = (
-        "train/a.csv, line 3: the header stands there again, as where files that each have one are joined: "
-        "leave out all but the first; for a pipe, set the channel's RecordWrapperType to RecordIO, or write "
-        "the files without headers."
+        "train/a.csv, line 3: the header is repeated, as in files that were joined: keep the first one only; "
+        "for a pipe, set the channel's RecordWrapperType to RecordIO, or write the files without headers."
     )
     assert csv.refused("y,a,b\n1,2,3\ny, a,b\n1,4,5\ny,a,b\n") == (again,)
     mistakes = csv.refused("y,a,b\n1,2,3\ny,a,b\n1,x,5\n")
@@ -597,7 +594,7 @@ def test_rows_keep_their_order_over_blocks_files_and_batches(csv: Data, threads:
         "2.csv": "".join(lines[50:100_000]),
         "3.csv": "".join(lines[100_000:]),
     }
-    reader = csv._reader(files, None, "train", {})
+    reader = csv.reader(files)
     batches = list(reader.batches())
     assert [batch.rows for batch in batches] == [ROWS, ROWS, ROWS, 17]
     assert reader.expected_rows == pytest.approx(rows, rel=0.8)
@@ -612,8 +609,8 @@ def test_rows_are_counted_by_rows_where_the_header_fills_a_block(csv: Data) -> N
     width = 60_000
     header = ",".join(["y", *(f"feature_name_{column:06}" for column in range(width))])
     rows = [",".join([str(row % 2), *(f"{row}.0123456789012345" for _ in range(width))]) for row in range(5)]
-    reader = csv._reader("\n".join([header, *rows]) + "\n", None, "train", {})
-    assert len(reader.declared.names) == width
+    reader = csv.reader("\n".join([header, *rows]) + "\n")
+    assert len(reader.declared.names or ()) == width
     assert reader.expected_rows == pytest.approx(5, abs=2)
     assert sum(batch.rows for batch in reader.batches()) == 5
 
@@ -621,14 +618,14 @@ def test_rows_are_counted_by_rows_where_the_header_fills_a_block(csv: Data) -> N
 def test_rows_are_counted_by_the_first_file_that_has_some(csv: Data) -> None:
     rows = "".join(f"{row % 2},{row}.25\n" for row in range(5000))
     files = {"1.csv": "y,a\n", "2.csv": "\n", "3.csv": f"y,a\n{rows}", "4.csv": "y,a\n"}
-    reader = csv._reader(files, None, "train", {})
+    reader = csv.reader(files)
     assert reader.declared.names == ("a",)
     assert reader.expected_rows == pytest.approx(5000, rel=0.3)
     assert sum(batch.rows for batch in reader.batches()) == 5000
 
 
 def test_a_header_alone_is_no_row(csv: Data) -> None:
-    reader = csv._reader({"1.csv": "y,a\n", "2.csv": "y,a\n"}, None, "train", {})
+    reader = csv.reader({"1.csv": "y,a\n", "2.csv": "y,a\n"})
     assert reader.declared.names == ("a",)
     assert reader.expected_rows == 0
     assert list(reader.batches()) == []
@@ -643,7 +640,7 @@ def test_the_line_of_a_late_mistake_is_right(csv: Data, monkeypatch: pytest.Monk
 
 def test_a_wide_table_is_read_in_batches_of_few_rows(csv: Data) -> None:
     frame = pd.DataFrame(np.arange(500 * 10_000).reshape(500, 10_000) % 10)
-    reader = csv._reader(frame.to_csv(header=False, index=False), None, "train", {})
+    reader = csv.reader(frame.to_csv(header=False, index=False))
     batches = list(reader.batches())
     assert max(batch.rows for batch in batches) == 419
     read = np.concatenate([np.column_stack(batch.features.columns[:9]) for batch in batches])

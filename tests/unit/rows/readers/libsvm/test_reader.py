@@ -168,7 +168,7 @@ def test_features_may_be_bounds_weights_or_groups_and_keep_their_places(libsvm: 
 
 
 def test_a_feature_that_is_taken_still_tells_where_features_begin_and_end(libsvm: Data) -> None:
-    reader = libsvm._reader("1 0:2 1:4\n0 0:5 2:3\n", None, "train", {"weight": 0, "drop": (2,)})
+    reader = libsvm.reader("1 0:2 1:4\n0 0:5 2:3\n", weight=0, drop=(2,))
     (batch,) = reader.batches()
     summary = summarise(batch)
     assert summary.extent == Extent(0, 2)
@@ -207,7 +207,7 @@ def test_settings_that_name_columns_are_refused_together(libsvm: Data) -> None:
             "is a Parquet file, not libsvm: give its channel the content type application/x-parquet.",
         ),
         (b"1,2,3\n", "is not libsvm (its first line is '1,2,3'): a line is a label and index:value pairs."),
-        (b"\0\1\2", "is not libsvm: it holds bytes that are no text."),
+        (b"\0\1\2", "is not libsvm: it holds bytes that are not text."),
     ],
 )
 def test_what_is_no_libsvm_is_refused_in_one_sentence(libsvm: Data, content: bytes, complaint: str) -> None:

@@ -175,7 +175,7 @@ def test_files_with_other_columns_are_all_named(parquet: Data) -> None:
     assert parquet.refused(files) == (
         (
             "train/2.parquet lacks column 1 ('a') of train/1.parquet and has column 1 ('b'), which "
-            f"train/1.parquet has not: it has 2 columns, train/1.parquet has 2. {SAME}"
+            f"train/1.parquet does not have: it has 2 columns, train/1.parquet has 2. {SAME}"
         ),
         "train/3.parquet lacks column 0 ('y') of train/1.parquet: it has 1 column, train/1.parquet has "
         "2. " + SAME,
@@ -354,7 +354,7 @@ def test_row_groups_become_full_batches_in_order(parquet: Data, tmp_path: Any) -
     rows = 2 * ROWS + 5
     table = pa.table({"y": np.arange(rows), "a": np.arange(rows) / 4})
     pq.write_table(table, tmp_path / "groups.parquet", row_group_size=50_000)
-    reader = parquet._reader((tmp_path / "groups.parquet").read_bytes(), None, "train", {})
+    reader = parquet.reader((tmp_path / "groups.parquet").read_bytes())
     assert reader.expected_rows == rows
     assert reader.can_repeat is (parquet.mode == "File")
     for _ in range(2):

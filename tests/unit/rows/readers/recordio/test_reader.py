@@ -15,6 +15,7 @@ from pandas.testing import assert_frame_equal
 from tests.recordio import field, framed, record, tensor, varint
 
 from smxgb.errors import UserError
+from smxgb.rows.batch import Sparse
 from smxgb.rows.readers.recordio import records
 from smxgb.rows.readers.recordio.reader import read_blocks
 
@@ -48,10 +49,9 @@ def test_sparse_records_may_have_no_value_at_all(recordio: Data, kind: str) -> N
 
 
 def test_the_shape_says_how_many_features_there_are(recordio: Data) -> None:
-    reader = recordio._reader(
-        framed([record(tensor([4], keys=[7], shape=[12]), tensor([1]))]), None, "train", {}
-    )
+    reader = recordio.reader(framed([record(tensor([4], keys=[7], shape=[12]), tensor([1]))]))
     (batch,) = reader.batches()
+    assert isinstance(batch, Sparse)
     assert batch.width == 12
 
 
@@ -62,8 +62,9 @@ def test_a_dense_shape_may_have_several_dimensions(recordio: Data) -> None:
 
 def test_the_product_of_a_shape_does_not_overflow(recordio: Data) -> None:
     rows = [record(tensor([4], keys=[7], shape=[2**32, 2**32]), tensor([1]))]
-    reader = recordio._reader(framed(rows), None, "train", {})
+    reader = recordio.reader(framed(rows))
     (batch,) = reader.batches()
+    assert isinstance(batch, Sparse)
     assert batch.width == 2**64
 
 
@@ -166,7 +167,7 @@ NO_FEATURES = field(2, field(1, b"values") + field(2, tensor([1])))
             framed([GOOD, GOOD], 20)[: -len(framed([GOOD], 20)) // 2 * 2 - 20],
             "record 1: the file ends inside it.",
         ),
-        (framed([GOOD, b"\xff\xff\xff"]), "record 2: it is no record of SageMaker's protobuf schema."),
+        (framed([GOOD, b"\xff\xff\xff"]), "record 2: it is not a record of SageMaker's protobuf schema."),
         (
             framed([GOOD, field(2, field(1, b"values"))]),
             "record 2: its features hold nothing, and 'values' is",
@@ -186,7 +187,7 @@ NO_FEATURES = field(2, field(1, b"values") + field(2, tensor([1])))
         ),
         (
             framed([GOOD, record(tensor([1, 2, 3]), tensor([1]))]),
-            "record 2: it has not 2 values, as the channel's",
+            "record 2: it does not have 2 values, as the channel's",
         ),
         (
             framed([GOOD, record(tensor([1, 2], shape=[3]), tensor([1]))]),
@@ -226,7 +227,7 @@ NO_FEATURES = field(2, field(1, b"values") + field(2, tensor([1])))
         ),
         (
             framed([SPARSE, GOOD]),
-            "record 2: it has not as many keys as values; the channel's first record is",
+            "record 2: its keys and values differ in number; the channel's first record is",
         ),
         (
             framed([SPARSE, record(tensor([1], keys=[5], shape=[5]), tensor([1]))]),
@@ -272,7 +273,7 @@ def test_the_number_of_a_late_record_is_right(recordio: Data) -> None:
     rows = [record(tensor([0.0] * 100), tensor([1]))] * 6000
     rows[5000] = record(tensor([0.0] * 99), tensor([1]))
     assert recordio.refused(framed(rows))[0].startswith(
-        "train/a.recordio-protobuf, record 5001: it has not 100"
+        "train/a.recordio-protobuf, record 5001: it does not have 100"
     )
 
 
