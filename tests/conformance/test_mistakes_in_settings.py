@@ -224,9 +224,10 @@ TABLE = {
         "out entry_point to use the built-in training.",
         {"sagemaker_program": "train.py"},
     ),
-    "a setting of later": Mistake(
-        "UserError: shap_rows='100' is not available in this version: leave it out (the default is 0).",
-        {"shap_rows": 100},
+    "repeats without a cross validation": Mistake(
+        "UserError: _num_cv_round repeats a cross validation, and there is none without _kfold: "
+        "leave it out.",
+        {"_num_cv_round": 3},
     ),
     "settings and channels at once": Mistake(
         "UserError: 2 mistakes. 1. learnin_rate is not a hyperparameter: did you mean learning_rate?",

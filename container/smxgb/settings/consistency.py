@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from smxgb.settings.declaration import Hyperparameters
 
 type Finding = tuple[frozenset[str], str]
-"""The fields that a sentence speaks of, and the sentence."""
+"""The settings that a sentence speaks of, by their names, and the sentence."""
 
 _LINEAR_UPDATERS = frozenset({"shotgun", "coord_descent"})
 _MODIFIERS = frozenset({"refresh", "prune"})
@@ -29,11 +29,12 @@ def conflicts(settings: Hyperparameters) -> Iterator[Finding]:
     yield from _about_updaters(settings)
     yield from _about_columns(settings)
     yield from _about_categories(settings)
+    yield from _about_cross_validation(settings)
     yield from _about_ports(settings)
 
 
-def _finding(fields: set[str], text: str) -> Finding:
-    return frozenset(fields), text
+def _finding(names: set[str], text: str) -> Finding:
+    return frozenset(names), text
 
 
 def _about_objective(settings: Hyperparameters) -> Iterator[Finding]:
@@ -214,6 +215,14 @@ def _about_columns(settings: Hyperparameters) -> Iterator[Finding]:
                 "(the column is no feature anyway).",
             )
         roles[column] = field
+
+
+def _about_cross_validation(settings: Hyperparameters) -> Iterator[Finding]:
+    if settings.num_cv_round is not None and settings.kfold is None:
+        yield _finding(
+            {"_num_cv_round", "_kfold"},
+            "_num_cv_round repeats a cross validation, and there is none without _kfold: leave it out.",
+        )
 
 
 def _about_ports(settings: Hyperparameters) -> Iterator[Finding]:

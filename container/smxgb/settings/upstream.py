@@ -8,11 +8,14 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from smxgb.settings.declaration import Hyperparameters, name_of, trait_of
-from smxgb.settings.decoding import decode, listed, mapping, unquoted
+from smxgb.literals import unquoted, whole_number
+from smxgb.settings.declaration import TRAITS
+from smxgb.settings.decoding import listed, mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from smxgb.settings.declaration import Hyperparameters
 
 INTERNAL = frozenset(
     {
@@ -47,18 +50,17 @@ _PREFIX = re.compile(r"^\[[0-9:]+\] \S+?:[0-9]+: (?:Check failed: .*?(?:\(.*?\) 
 
 def declared_params(settings: Hyperparameters) -> dict[str, object]:
     """Return the declared parameters of XGBoost that a job sets, by XGBoost's names and in its forms."""
-    values = {field: getattr(settings, field) for field in Hyperparameters.model_fields}
     return {
-        name_of(field): _upstream_form(field, value)
-        for field, value in values.items()
-        if value is not None and trait_of(field).use == "xgboost" and field not in _RESOLVED_LATER
+        name: _upstream_form(name, value)
+        for name, value in settings.model_dump(by_alias=True, exclude_none=True).items()
+        if TRAITS[name].use == "xgboost" and name not in _RESOLVED_LATER
     }
 
 
-def _upstream_form(field: str, value: object) -> object:
+def _upstream_form(name: str, value: object) -> object:
     if isinstance(value, bool):
         return int(value)
-    if field == "updater" and isinstance(value, tuple):
+    if name == "updater" and isinstance(value, tuple):
         return ",".join(value)
     if isinstance(value, tuple):
         return json.dumps(value)
@@ -72,14 +74,10 @@ def passed_value(value: object) -> object:
         if text[:1] in {"[", "(", "{"}:
             items = mapping(text) or listed(text)
             return json.dumps(items) if items is not None else text
-        return decode(text, int)
-    return (
-        int(value)
-        if isinstance(value, bool)
-        else json.dumps(value)
-        if isinstance(value, list | dict)
-        else value
-    )
+        return whole_number(text)
+    if isinstance(value, bool):
+        return int(value)
+    return json.dumps(value) if isinstance(value, list | dict) else value
 
 
 @dataclass(frozen=True)
