@@ -46,12 +46,18 @@ def bare(value: object) -> object:
     return unquoted(value) if isinstance(value, str) else value
 
 
-def number(value: object) -> object:
-    """Return the number that a text writes in decimal digits; any other value as it is."""
-    text = bare(value)
-    if not isinstance(text, str) or not _NUMBER.fullmatch(text):
-        return text
+def number_of(text: str) -> int | float | None:
+    """Return the number that a text without quotes writes in decimal digits, None if it is none."""
+    if not _NUMBER.fullmatch(text):
+        return None
     return int(text) if _INTEGER.fullmatch(text) else float(text)
+
+
+def number(value: object) -> object:
+    """Return the number that a text writes; any other value without quotes."""
+    text = bare(value)
+    found = number_of(text) if isinstance(text, str) else None
+    return text if found is None else found
 
 
 def whole_number(value: object) -> object:

@@ -113,8 +113,8 @@ TABLE = {
         {"label_lower_column": 1},
     ),
     "weights of rows with groups": Mistake(
-        "UserError: group_column makes XGBoost read one weight a group, and "
-        "objective=reg:squarederror needs one a row: leave out group_column or weight_column.",
+        "UserError: with group_column XGBoost reads one weight for each group, and "
+        "objective=reg:squarederror needs one for each row: leave out group_column or weight_column.",
         {"group_column": 1, "weight_column": 2},
         NAMED,
     ),

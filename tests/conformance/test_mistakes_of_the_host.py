@@ -138,7 +138,7 @@ TABLE = {
         spoil=fifo(DATA),
     ),
     "a folder that is named like a file": Mistake(
-        "UserError: channel 'train' holds no file at all: check the channel's S3 address and that "
+        "UserError: channel 'train' holds no data file: check the channel's S3 address and that "
         "its files have rows.",
         spoil=folder(DATA),
     ),

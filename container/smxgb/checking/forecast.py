@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from smxgb.checking.listing import Listing
-    from smxgb.job import ContentType, Places, Team
+    from smxgb.job import ContentType, Sources, Team
     from smxgb.machine import Machine
     from smxgb.settings import Parsed
     from smxgb.training import Plan
@@ -67,11 +67,11 @@ class Sample:
     text: float
 
 
-def forecast_files(listing: str, hosts: int, environ: Mapping[str, str], places: Places) -> Iterator[str]:
+def forecast_files(listing: str, hosts: int, environ: Mapping[str, str], sources: Sources) -> Iterator[str]:
     """Yield what `check` says of a group: what so many hosts would do with the files of a listing.
 
     `listing` is a file's path, or "-" for the standard input. The settings are those of the job, if it has
-    any; if `places` has a folder for train, its first rows are looked at, to know all others by.
+    any; if `sources` has a folder for train, its first rows are looked at, to know all others by.
 
     Raises:
         UserError: With what is wrong with the listing, the settings or the rows.
@@ -87,13 +87,13 @@ def forecast_files(listing: str, hosts: int, environ: Mapping[str, str], places:
     else:
         with Path(listing).open(encoding="utf-8", errors="replace") as lines:
             listed = read_listing(lines, listing)
-    settings = read_hyperparameters(Paths.from_environ(environ), places) or {"num_round": ROUNDS}
+    settings = read_hyperparameters(Paths.from_environ(environ), sources) or {"num_round": ROUNDS}
     parameters = parse(settings)
     sample = None
-    if places.channels:
+    if sources.channels:
         yield "The sample, on this machine:"
         # Its rows are what counts: the machines to be may have GPUs, and this one none.
-        job = load_job(environ, replace(places, settings={**settings, "device": "cpu"}))
+        job = load_job(environ, replace(sources, settings={**settings, "device": "cpu"}))
         files = job.channels.train.files
         sample = Sample(rehearse(job), sum(text_bytes(file.path, file.size) for file in files))
     yield from plan_group(listed, hosts, parameters, read_machine(environ), sample)

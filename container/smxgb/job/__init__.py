@@ -19,7 +19,8 @@ from smxgb.job.content_types import (
     ContentType,
     extension,
 )
-from smxgb.job.job import DataSettings, Job, Places, load_job, read_hyperparameters, read_settings
+from smxgb.job.job import DataSettings, Job, load_job
+from smxgb.job.sources import Sources, read_hyperparameters, read_settings
 from smxgb.job.team import Device, Mode, Team, choose_team
 
 __all__ = [
@@ -38,9 +39,9 @@ __all__ = [
     "Job",
     "Mode",
     "Name",
-    "Places",
     "Readable",
     "Rejoined",
+    "Sources",
     "Team",
     "choose_team",
     "decompressed",

@@ -15,40 +15,6 @@ if TYPE_CHECKING:
 
     from smxgb.settings.declaration import Use
 
-COMMON = frozenset(
-    {
-        "num_round",
-        "objective",
-        "eval_metric",
-        "early_stopping_rounds",
-        "eta",
-        "max_depth",
-        "min_child_weight",
-        "subsample",
-        "colsample_bytree",
-        "seed",
-        "label_column",
-    }
-)
-"""The settings that most jobs have; the README shows them first."""
-
-_BY_THE_JOB = frozenset(
-    {
-        "num_class",
-        "device",
-        "nthread",
-        "seed_per_iteration",
-        "base_score",
-        "monotone_constraints",
-        "interaction_constraints",
-        "updater",
-        "quantile_alpha",
-        "expectile_alpha",
-        "lambdarank_num_pair_per_sample",
-    }
-)
-"""Parameters of XGBoost without one value of their own: the data, the machine or other settings decide."""
-
 _UNBOUNDED = 2**31 - 1
 
 
@@ -171,7 +137,7 @@ def _meaning(name: str) -> str:
 def _default(name: str, upstream: Mapping[str, str]) -> object:
     """Return the value that a setting has where a job leaves it out; None where its meaning says which."""
     declared = _schema()["properties"][name]["default"]
-    if declared is not None or TRAITS[name].use != "xgboost" or name in _BY_THE_JOB:
+    if declared is not None or TRAITS[name].use != "xgboost" or TRAITS[name].varies:
         return declared
     text = upstream[name]
     match _type_of(name):
@@ -188,7 +154,7 @@ def _default(name: str, upstream: Mapping[str, str]) -> object:
 def settings_table() -> str:
     """Return the README's tables of settings and metrics in Markdown, those that most jobs set first."""
     upstream = defaults()
-    common = [name for name in TRAITS if name in COMMON]
+    common = [name for name, trait in TRAITS.items() if trait.common]
     obsolete = ", ".join(f"`{name}` ({reason})" for name, reason in sorted(OBSOLETE.items()))
     return "\n\n".join(
         (
@@ -202,7 +168,7 @@ def settings_table() -> str:
 
 
 def _others(use: Use) -> list[str]:
-    return [name for name, trait in TRAITS.items() if trait.use == use and name not in COMMON]
+    return [name for name, trait in TRAITS.items() if trait.use == use and not trait.common]
 
 
 def _folded(title: str, content: str) -> str:

@@ -1,4 +1,4 @@
-"""XGBoost's side of the settings: what it is given, and what it says when asked about a name or a value."""
+"""XGBoost's side of the settings: the parameters that it gets, its names and defaults, and its complaints."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ INTERNAL = frozenset(
         "version",
     }
 )
-"""Names that XGBoost's configuration holds and its parameters take, but that are its own affair."""
+"""Names in XGBoost's configuration that it accepts as parameters, but sets itself."""
 
 _OBJECTIVES: tuple[Mapping[str, object], ...] = (
     {"objective": "reg:pseudohubererror"},
@@ -82,14 +82,14 @@ def passed_value(value: object) -> object:
 
 @dataclass(frozen=True)
 class Answer:
-    """What XGBoost said to a set of parameters: its complaint, shortened, and which names it did not use."""
+    """XGBoost's answer to some parameters: its error's first sentence, and the names that it did not use."""
 
     complaint: str | None
     unused: frozenset[str]
 
 
 def ask(params: Mapping[str, object]) -> Answer:
-    """Configure a booster of two rows with `params`, and return what XGBoost says."""
+    """Return XGBoost's answer to `params`, by which a booster of two rows is configured."""
     complaint, warned, _ = _configure(params)
     return Answer(
         complaint, frozenset(name for name in params if any(f'"{name}"' in text for text in warned))
@@ -107,9 +107,9 @@ def known_names() -> frozenset[str]:
 
 
 def defaults() -> dict[str, str]:
-    """Return the values, as XGBoost writes them, that parameters have where nobody sets them.
+    """Return the defaults of XGBoost's parameters, as its configuration writes them.
 
-    A parameter that differs between boosters has the value of trees.
+    Where a default depends on the booster, it is that of gbtree.
     """
     import xgboost as xgb  # noqa: PLC0415 - as in _configure
 

@@ -33,7 +33,7 @@ from smxgb.settings import booster_params
             {"updater": "grow_colmaker", "sampling_method": "gradient_based", "subsample": "0.5"},
             "sampling_method=gradient_based does not go with updater=grow_colmaker",
         ),
-        ({"updater": "grow_colmaker,grow_colmaker"}, "has 2 that grow trees, and one tree is grown once"),
+        ({"updater": "grow_colmaker,grow_colmaker"}, "names 2 that grow trees, and a tree is grown by one"),
         (
             {"objective": "reg:gamma", "base_score": "0"},
             "base_score=0 is not allowed with objective=reg:gamma: it must be above 0",
@@ -75,7 +75,7 @@ def test_settings_that_contradict_each_other_are_refused_as_xgboost_does(
             {"objective": "reg:quantileerror", "quantile_alpha": "0.1,0.9", "base_score": "1,2,3"},
             ("base_score has 3 numbers, and the model has 2 outputs",),
         ),
-        ({"updater": "grow_histmaker,grow_quantile_histmaker"}, ("has 2 that grow trees",)),
+        ({"updater": "grow_histmaker,grow_quantile_histmaker"}, ("names 2 that grow trees",)),
         (
             {"multi_strategy": "multi_output_tree", "updater": "grow_quantile_histmaker,prune"},
             ("multi_output_tree does not go with updater=grow_quantile_histmaker,prune",),
@@ -92,7 +92,7 @@ def test_settings_that_contradict_each_other_are_refused_as_xgboost_does(
                 "label_upper_column": "1",
                 "csv_weights": "1",
             },
-            ("csv_weights takes the column right after the label, and there are bounds",),
+            ("csv_weights needs the weights right after the label, and a job with label_lower_column",),
         ),
         (
             {"_num_cv_round": "3"},
