@@ -40,8 +40,8 @@ class MetricChoice:
 def choose_metrics(settings: Hyperparameters, mistakes: Mistakes, *, objective_known: bool) -> MetricChoice:
     """Return what a job evaluates after each round; what is wrong with it is noted in `mistakes`.
 
-    `early_stopping_metric` joins the list if it is not in it. Without `objective_known`, for the job's
-    objective is a mistake, metrics are not compared with it.
+    `early_stopping_metric` joins the list if it is not in it. Without `objective_known`, because the
+    job's objective is a mistake, metrics are not compared with it.
     """
     default = _default(settings)
 
@@ -67,18 +67,8 @@ def choose_metrics(settings: Hyperparameters, mistakes: Mistakes, *, objective_k
                 f"_tuning_objective_metric={settings.tuning_metric!r} is no metric of this container: "
                 "the tuner's own metric definition must find it in the log."
             )
-        if not settings.eval_train and tunes_on_train(settings):
-            mistakes.add(
-                f"the tuning job optimises {settings.tuning_metric!r}, and eval_train=false leaves it out of "
-                "the log: leave out eval_train, or tune a metric of the validation channel."
-            )
+    _check_data_sets(settings, mistakes)
     watched = settings.early_stopping_metric
-    if watched and _on_train(watched):
-        bare = _DATA_SET.sub("", watched)
-        mistakes.add(
-            f"early_stopping_metric={watched!r} is a metric of the training rows, and early stopping watches "
-            f"the validation channel: set {bare}."
-        )
     monitored = read("early_stopping_metric", _DATA_SET.sub("", watched)) if watched else None
     logged = [*asked, *([tuning] if tuning else [])]
     return MetricChoice(
@@ -86,6 +76,22 @@ def choose_metrics(settings: Hyperparameters, mistakes: Mistakes, *, objective_k
         monitored or monitored_metric(asked, tuning, default),
         tuple(notes),
     )
+
+
+def _check_data_sets(settings: Hyperparameters, mistakes: Mistakes) -> None:
+    """Note metrics of the training rows that are not logged, or that early stopping can't watch."""
+    if not settings.eval_train and tunes_on_train(settings):
+        mistakes.add(
+            f"the tuning job optimises {settings.tuning_metric!r}, and eval_train=false leaves it out of "
+            "the log: leave out eval_train, or tune a metric of the validation channel."
+        )
+    watched = settings.early_stopping_metric
+    if watched and _on_train(watched):
+        bare = _DATA_SET.sub("", watched)
+        mistakes.add(
+            f"early_stopping_metric={watched!r} is a metric of the training rows, and early stopping watches "
+            f"the validation channel: set {bare}."
+        )
 
 
 def tunes_on_train(settings: Hyperparameters) -> bool:
