@@ -164,7 +164,7 @@ def _channel(name: Name, config: object, folder: Path, *, alone: bool) -> Channe
     wrapper = choice.one_of("RecordWrapperType", "None", ("None", "RecordIO"))
     if wrapper != "None" and mode != "Pipe":
         choice.must_not("RecordWrapperType", f"only Pipe mode wraps files, and the channel's is {mode}")
-    # Its value has no use but to be checked: the first bytes of a file show whether it is compressed.
+    # The value is checked and not used: the first bytes of a file show whether it is compressed.
     choice.one_of("CompressionType", "None", ("None", "Gzip"))
     given = choice.content_type()
     if mode == "Pipe" and given is None:

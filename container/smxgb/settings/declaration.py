@@ -66,19 +66,9 @@ class Trait:
     varies: bool = False
 
 
-def _declared(
-    use: Use,
-    meaning: str,
-    *,
-    default: object = None,
-    name: str | None = None,
-    aliases: tuple[str, ...] = (),
-    tune: tuple[float, float] | None = None,
-    common: bool = False,
-    varies: bool = False,
-) -> Any:
-    """Declare a setting; `...` as the default says that a job must give it."""
-    trait = Trait(use, aliases, tune, common, varies)
+def _declared(use: Use, meaning: str, *, default: object = None, name: str | None = None, **more: Any) -> Any:
+    """Declare a setting, with `more` of its trait; `...` as the default says that a job must give it."""
+    trait = Trait(use, **more)
     return Field(default, alias=name, description=meaning, json_schema_extra={"trait": trait})  # type: ignore[dict-item]
 
 

@@ -10,17 +10,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_job_is_found_where_it_is_said_to_be(tmp_path: Path) -> None:
-    settings = tmp_path / "settings.json"
-    settings.write_text('{"num_round": "7"}')
-    data = tmp_path / "rows"
-    data.mkdir()
-    (data / "a.csv").write_text("1,2\\n")
-    job = load_job({"SAGEMAKER_BASE_DIR": str(tmp_path)}, Sources(settings, {"train": data}))
-    assert job.parameters.settings.num_round == 7
-    assert [file.path.name for file in job.channels.train.files] == ["a.csv"]
-
-
 def job_of(base: Path, files: list[str], **settings: object) -> Job:
     """Return a job on CSV files, of the same content, by their paths below the channel's folder."""
     for file in files:
