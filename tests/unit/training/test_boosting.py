@@ -16,7 +16,7 @@ from smxgb.rows.group import Solo
 from smxgb.settings.metrics import parse_metric
 from smxgb.training.boosting import EarlyStopping, Recipe, boost
 from smxgb.training.evaluation import Evaluator, Values, evaluation_line, fixed_point, parse_evaluation
-from smxgb.training.metrics.own import OwnMetrics
+from smxgb.training.metrics import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,8 +35,7 @@ def evaluator(
     texts: list[str], objective: Objective = "reg:squarederror", **matrices: xgb.DMatrix
 ) -> Evaluator:
     metrics = [parse_metric(text) for text in texts]
-    own = OwnMetrics(objective, [metric.base for metric in metrics if metric.own])
-    return Evaluator(metrics, own, matrices, Solo("algo-1"))
+    return Evaluator(metrics, Problem(objective), matrices, Solo("algo-1"))
 
 
 def ignored(_: int, __: Values) -> None:
