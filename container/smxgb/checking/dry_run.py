@@ -35,7 +35,7 @@ class _Look:
     reading: int
 
 
-def dry_run(job: Job) -> Shape:
+def perform_dry_run(job: Job) -> Shape:
     """Log what the job would do; return the shape of the rows of train.
 
     Raises:

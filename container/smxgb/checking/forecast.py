@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smxgb.checking.dry_run import dry_run
+from smxgb.checking.dry_run import perform_dry_run
 from smxgb.checking.listing import read_listing, text_bytes
 from smxgb.environment import Hosts, Paths
 from smxgb.errors import Mistakes, UserError
@@ -37,7 +37,7 @@ ROW_BYTES: Mapping[ContentType, int] = {
     "libsvm": 311,
     "recordio-protobuf": 156,
 }
-"""Bytes of a row of 28 columns of random numbers, written with 8 digits or as 32-bit floats."""
+"""Bytes of a row with so many columns of random numbers, written with 8 digits or as 32-bit floats."""
 
 MB = 1_000_000
 READ: Mapping[ContentType, tuple[float, float]] = {
@@ -46,7 +46,7 @@ READ: Mapping[ContentType, tuple[float, float]] = {
     "libsvm": (110, 150),
     "recordio-protobuf": (90, 120),
 }
-"""MB a second of one core: the lowest and the highest measured (benchmarks/readers.py)."""
+"""MB a second of one core, the lowest and the highest that was measured (benchmarks/readers.py)."""
 SKETCH = 11.5
 BIN = 16.5
 """Million values a second of one core, for the two passes that build the binned matrix."""
@@ -78,15 +78,7 @@ def forecast_files(listing: str, hosts: int, environ: Mapping[str, str], places:
     """
     if hosts < 1:
         raise UserError(f"--hosts {hosts} is not allowed: give the number of instances, 1 or more.")
-    if listing != "-" and not Path(listing).is_file():
-        raise UserError(
-            f"there is no file {listing}: give a text with a line of size and path for each file."
-        )
-    if listing == "-":
-        listed = read_listing(sys.stdin, "the standard input")
-    else:
-        with Path(listing).open(encoding="utf-8", errors="replace") as lines:
-            listed = read_listing(lines, listing)
+    listed = _open_listing(listing)
     settings = read_hyperparameters(Paths.from_environ(environ), places) or {"num_round": ROUNDS}
     parameters = parse(settings)
     sample = None
@@ -95,8 +87,19 @@ def forecast_files(listing: str, hosts: int, environ: Mapping[str, str], places:
         # This machine may have no GPU though the hosts have, and only the rows matter here.
         job = load_job(environ, replace(places, settings={**settings, "device": "cpu"}))
         files = job.channels.train.files
-        sample = Sample(dry_run(job), sum(text_bytes(file.path, file.size) for file in files))
+        sample = Sample(perform_dry_run(job), sum(text_bytes(file.path, file.size) for file in files))
     yield from plan_group(listed, hosts, parameters, read_machine(environ), sample)
+
+
+def _open_listing(listing: str) -> Listing:
+    if listing == "-":
+        return read_listing(sys.stdin, "the standard input")
+    if not Path(listing).is_file():
+        raise UserError(
+            f"there is no file {listing}: give a text with a line of size and path for each file."
+        )
+    with Path(listing).open(encoding="utf-8", errors="replace") as lines:
+        return read_listing(lines, listing)
 
 
 def plan_group(

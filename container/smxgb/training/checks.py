@@ -117,8 +117,8 @@ def check_groups(parameters: Parsed, channels: Mapping[str, Stored]) -> None:
             continue
         if ranks and stored.groups is None:
             mistakes.add(
-                f"channel {name} has no groups, whose rows objective={objective} ranks: write qid: behind "
-                "the labels of libsvm files, or set group_column."
+                f"channel {name} has no groups, and objective={objective} ranks the rows of each group: "
+                "write qid: behind the labels of libsvm files, or set group_column."
             )
         if not ranks and stored.groups is not None and stored.groups.weights is not None:
             mistakes.add(

@@ -129,8 +129,8 @@ class Evaluator:
         name = f"{data}-{metric.name}"
         if math.isnan(value) and name not in self._undefined:
             self._undefined.add(name)
-            asked = "do they hold more than one class" if metric.base in CURVES else "do their labels fit it"
-            log(f"{name} is undefined (nan) on these rows: {asked}, and any weight?")
+            needed = "labels of two classes" if metric.base in CURVES else "labels that it is defined for"
+            log(f"{name} is undefined (nan) on these rows: it needs {needed}, and a weight above 0.")
 
 
 def _truth(matrix: xgb.DMatrix) -> Truth:
