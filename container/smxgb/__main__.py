@@ -80,10 +80,10 @@ def serve() -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    """Rehearse a job up to one batch of each channel, or forecast one; return 0, or 2 for a mistake."""
+    """Dry-run a job up to one batch of each channel, or forecast one; return the exit code."""
     warnings_as_lines()
     processes.keep_out_unneeded()
-    from smxgb.checking import forecast_files, rehearse  # noqa: PLC0415 - after what is kept out
+    from smxgb.checking import forecast_files, perform_dry_run  # noqa: PLC0415 - after what is kept out
     from smxgb.job import Sources, load_job, read_settings  # noqa: PLC0415
 
     folders = {"train": arguments.train, "validation": arguments.validation}
@@ -100,7 +100,7 @@ def _check(arguments: argparse.Namespace) -> int:
             read_settings(paths, sources)
             log("The settings alone show no mistake. Give --train FOLDER to have the data checked too.")
         else:
-            rehearse(load_job(process_environ(), sources))
+            perform_dry_run(load_job(process_environ(), sources))
     except Exception as error:  # noqa: BLE001 - whatever it is, it gets reported
         failure = failure_of(error)
         for line in failure.lines():

@@ -58,28 +58,43 @@ def test_a_terabyte_on_25_hosts_has_a_plan(tmp_path: Path) -> None:
     done = check(tmp_path, parts(10_000, 104_000_000), "--hosts", 25)
     assert said(done, "Mode") == "collective (25 hosts). Device: cpu."
     assert said(done, "Listing") == "10,000 files of csv, 969 GiB."
-    rows = 10_000 * 104_000_000 / 307
-    assert said(done, "Rows").startswith(f"about {rows:,.0f} with 28 columns, assumed to be like the rows")
+    assert said(done, "Rows").startswith("about 3,387,622,150 with 28 columns, assumed to be like the rows")
     share = said(done, "ShardedByS3Key")
     assert share.startswith("400 files a host, 39 GiB to 39 GiB, if SageMaker deals out the sorted keys in")
     assert "1.00 times the mean" in share
-    # A row of 28 values needs 56 + 2 * 28 bytes in a binned matrix (tests/unit/test_plan.py).
-    memory = rows / 25 * (56 + 2 * 28) / 2**30
     assert said(done, "Memory of the fullest host").startswith(
-        f"about {memory:.0f} GiB (between {0.7 * memory:.1f} GiB and {1.3 * memory:.0f} GiB) for a quantile"
+        "about 14 GiB (between 9.9 GiB and 18 GiB) for a quantile"
     )
     assert "39 GiB of files in File mode, and 15 GiB of parsed rows." in said(
         done, "Disk of the fullest host"
     )
-    # By hand: 41,600 MB, 3,794 million values, 379,400 million of them in 100 rounds, by 16 threads.
-    values = rows / 25 * 28 / 1e6
-    build = values / 11.5 + values / 16.5
-    fast = (41_600 / 220 + build + 100 * values / 250) / 16
-    slow = (41_600 / 170 + build + 100 * values / 175) / 16 * 2
     assert said(done, "Time").startswith(
-        f"{fast / 60:.0f} min to {slow / 60:.0f} min for 100 rounds with 16 threads a host. Assumed of a "
-        "core: 170 to 220 MB/s read"
+        "2 min to 6 min for 100 rounds with 16 threads a host. Assumed of a core: 170 to 220 MB/s read"
     )
+
+
+@pytest.mark.parametrize(
+    ("rows", "rounds", "measured"), [(1_000_000, 20, 6.1), (5_000_000, 10, 22.4)], ids=["1M", "5M"]
+)
+def test_the_time_of_a_real_job_lies_within_the_forecast(
+    tmp_path: Path, rows: int, rounds: int, measured: float
+) -> None:
+    """The seconds are those of whole jobs of `benchmarks/whole_job.py` with CSV, on two quiet cores."""
+    done = check(tmp_path, parts(1, rows * 307), num_round=rounds, nthread=2)
+    assert f"about {rows:,} with 28 columns" in done.stdout
+    fastest, slowest = map(int, re.findall(r"(\d+) s", said(done, "Time"))[:2])
+    assert fastest <= measured <= slowest
+
+
+def test_a_host_needs_less_memory_and_time_where_more_hosts_share_the_rows(tmp_path: Path) -> None:
+    seconds, memory = [], []
+    for hosts in (5, 25):
+        done = check(tmp_path, parts(100, 100_000_000), "--hosts", hosts, nthread=4, num_round=10)
+        seconds.append(int(re.findall(r"(\d+) s", said(done, "Time"))[0]))
+        memory.append(int(re.findall(r"about (\d+) MiB", said(done, "Memory of the fullest host"))[0]))
+    # Each number is rounded to a whole second or MiB.
+    assert seconds[0] == pytest.approx(5 * seconds[1], abs=3)
+    assert memory[0] == pytest.approx(5 * memory[1], abs=3)
 
 
 def test_lines_of_the_aws_cli_are_taken_and_what_is_no_data_is_skipped(tmp_path: Path) -> None:

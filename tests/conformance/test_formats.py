@@ -369,8 +369,8 @@ def test_ranking_without_groups_is_refused(tmp_path: Path) -> None:
     done = job(tmp_path, {"num_round": 2, "objective": "rank:ndcg"}, train=source)
     assert done.code == 2
     assert done.failure == (
-        "UserError: channel train has no groups, whose rows objective=rank:ndcg ranks: write qid: behind "
-        "the labels of libsvm files, or set group_column."
+        "UserError: channel train has no groups, and objective=rank:ndcg ranks the rows of each group: write "
+        "qid: behind the labels of libsvm files, or set group_column."
     )
 
 
