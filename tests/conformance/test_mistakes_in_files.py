@@ -200,8 +200,8 @@ TABLE = {
     ),
     "a group of fractions in Parquet": Mistake(
         "UserError: train/data.parquet, row 0, column 1 ('a'): 1.5 is not a group: an integer is needed. "
-        "Number the groups with integers: a 32-bit float holds only those below 2^24 exactly, a 64-bit one those "
-        "below 2^53.",
+        "Number the groups with integers: a 32-bit float holds only those below 2^24 exactly, a 64-bit one "
+        "those below 2^53.",
         {"objective": "rank:ndcg", "group_column": "a"},
         parquet(table(COLUMNS, a=[1.5, 2.0])),
     ),
