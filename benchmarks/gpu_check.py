@@ -156,7 +156,7 @@ def matrix_and_round(base: Path, device: str, *, on_gpu: bool) -> dict[str, obje
     """Build the matrix one way and train two rounds: the first converts what is not on the GPU yet."""
     import xgboost as xgb  # noqa: PLC0415
 
-    from smxgb.training.matrix import build_matrix  # noqa: PLC0415
+    from smxgb.training.matrix import MatrixOptions, build_matrix  # noqa: PLC0415
 
     with TemporaryDirectory() as scratch:
         job, loaded = opened(base, Path(scratch))
@@ -165,11 +165,8 @@ def matrix_and_round(base: Path, device: str, *, on_gpu: bool) -> dict[str, obje
         matrix = build_matrix(
             loaded.channels["train"],
             loaded.schema,
-            "quantile",
-            threads=job.threads,
-            max_bin=None,
-            cache=Path(scratch) / "cache",
-            on_gpu=on_gpu,
+            MatrixOptions("quantile", job.threads, on_gpu=on_gpu),
+            Path(scratch) / "cache",
         )
         built = time.perf_counter()
         parameters = {"objective": "binary:logistic", "device": device, "nthread": job.threads}
@@ -192,14 +189,14 @@ def matrix_and_round(base: Path, device: str, *, on_gpu: bool) -> dict[str, obje
 
 def planned_bytes_a_row(loaded: Loaded) -> float:
     """Return what the plan reckons with."""
-    from smxgb.training.plan import GPU_BASE, make_plan  # noqa: PLC0415
+    from smxgb.training.plan import GPU_BASE, Memory, make_plan  # noqa: PLC0415
 
     shape = loaded.channels["train"].summary.shape(len(loaded.schema.names))
     from smxgb.settings import parse  # noqa: PLC0415
 
     parameters = parse({"num_round": "1"})
-    plan = make_plan(parameters, {"train": shape}, 1 << 50, classes=None, reading=0, gpu_available=1 << 50)
-    return round((plan.gpu.needed - GPU_BASE) / shape.rows, 1) if plan.gpu else math.nan
+    plan = make_plan(parameters, {"train": shape}, Memory(1 << 50, 1 << 50), classes=None, reading=0)
+    return math.nan if plan.needed.gpu is None else round((plan.needed.gpu - GPU_BASE) / shape.rows, 1)
 
 
 def gpu_memory() -> int:

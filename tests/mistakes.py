@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 from tests.opt_ml import Source, run_train, write_opt_ml
+from tests.work import work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
     import pandas as pd
-    from tests.opt_ml import Derived, Json
+    from tests.opt_ml import Derived, Json, Outcome
 
     type Columns = dict[str, list[object]]
 
@@ -33,6 +34,7 @@ class Mistake:
 
     `says` is the first line of the failure file, the job's folder being written /opt/ml. `settings` join
     `num_round=2`, None taking a setting away. `spoil` does to the written folder what the arguments can't.
+    A `whole` job has processes of its own, as one of each kind of mistake has; the others run in this one.
     """
 
     says: str
@@ -44,6 +46,7 @@ class Mistake:
     resourceconfig: Json | Derived = "derived"
     spoil: Callable[[Path], None] | None = None
     code: int = 2
+    whole: bool = False
 
     def write(self, base: Path) -> None:
         """Write the job's folder."""
@@ -63,7 +66,7 @@ class Mistake:
 def assert_fails(mistake: Mistake, base: Path) -> None:
     """Run the job: it must end with the row's exit code and words, and leave neither model nor report."""
     mistake.write(base)
-    done = run_train(base, environment={"NVIDIA_VISIBLE_DEVICES": "none"}, prefix=as_any_user())
+    done = _run_whole(base) if mistake.whole else work(base)
     assert done.failure is not None, done.log
     first = done.failure.splitlines()[0]
     said = first.replace(str(base), "/opt/ml").replace(f"uid {os.geteuid()}", "uid N")
@@ -73,6 +76,10 @@ def assert_fails(mistake: Mistake, base: Path) -> None:
     assert not done.output_data
     assert len(done.failure.encode()) < LIMIT
     assert first in done.log.splitlines()
+
+
+def _run_whole(base: Path) -> Outcome:
+    return run_train(base, environment={"NVIDIA_VISIBLE_DEVICES": "none"}, prefix=as_any_user())
 
 
 def as_any_user() -> list[str]:
@@ -88,13 +95,3 @@ def table(columns: Columns, **more: list[object]) -> bytes:
     buffer = io.BytesIO()
     pq.write_table(pa.table({**columns, **more}), buffer)
     return buffer.getvalue()
-
-
-def parquet(*files: bytes) -> Source:
-    """Return a channel of Parquet files, 0.parquet and so on."""
-    return Source({f"{number}.parquet": file for number, file in enumerate(files)}, "application/x-parquet")
-
-
-def csv(*files: bytes) -> Source:
-    """Return a channel of CSV files, 0.csv and so on."""
-    return Source({f"{number}.csv": file for number, file in enumerate(files)}, "text/csv")

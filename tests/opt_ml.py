@@ -6,8 +6,8 @@ Information", SageMaker developer guide). It serves jobs in Docker and jobs run 
 
 from __future__ import annotations
 
-import io
 import json
+import math
 import os
 import subprocess
 import sys
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import xgboost as xgb
+from tests.recordio import framed, record, tensor
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,16 +42,47 @@ class Source:
     settings: Json = field(default_factory=dict)
 
 
-def csv(frame: pd.DataFrame, *, header: bool = False, name: str = "data.csv") -> Source:
-    """Return a frame as a CSV channel; without a header, as SageMaker's examples write it."""
-    return Source({name: frame.to_csv(index=False, header=header).encode()}, "text/csv")
+def csv(*tables: pd.DataFrame | bytes, header: bool = False, name: str = "data.csv") -> Source:
+    """Return tables, or files as they are, as a CSV channel; without a header, as SageMaker's examples are.
+
+    One has the name that is given, several are 0.csv and so on.
+    """
+    files = [
+        table if isinstance(table, bytes) else table.to_csv(index=False, header=header).encode()
+        for table in tables
+    ]
+    return Source(_named(files, name), "text/csv")
 
 
-def parquet(frame: pd.DataFrame, *, name: str = "data.parquet") -> Source:
-    """Return a frame as a Parquet channel."""
-    buffer = io.BytesIO()
-    frame.to_parquet(buffer, index=False)
-    return Source({name: buffer.getvalue()}, "application/x-parquet")
+def parquet(*tables: pd.DataFrame | bytes, name: str = "data.parquet") -> Source:
+    """Return tables, or files as they are, as a Parquet channel, with names as `csv` gives them."""
+    files = [table if isinstance(table, bytes) else table.to_parquet(index=False) for table in tables]
+    return Source(_named(files, name), "application/x-parquet")
+
+
+def libsvm(table: pd.DataFrame, *, first_index: int = 0) -> Source:
+    """Return a table, the label first, as a libsvm channel; what is missing has no index."""
+    lines = []
+    for label, *row in table.itertuples(index=False):
+        pairs = [
+            f"{index}:{value!r}"
+            for index, value in enumerate(map(float, row), first_index)
+            if not math.isnan(value)
+        ]
+        lines.append(f"{float(label)!r} {' '.join(pairs)}\n")
+    return Source({"data.libsvm": "".join(lines).encode()}, "text/libsvm")
+
+
+def recordio(
+    table: pd.DataFrame, *, sparse: bool = False, kind: str = "f", part_bytes: int = 1 << 20
+) -> Source:
+    """Return a table, the label first, as a RecordIO-protobuf channel; sparse rows lack what is missing."""
+    written = []
+    for label, *row in table.itertuples(index=False):
+        keys = [index for index, value in enumerate(row) if not math.isnan(value)] if sparse else ()
+        kept = [row[key] for key in keys] if sparse else row
+        written.append(record(tensor(kept, kind, keys, [len(row)]), tensor([label])))
+    return Source({"data.rec": framed(written, part_bytes)}, "application/x-recordio-protobuf")
 
 
 @dataclass(frozen=True)
@@ -159,12 +191,14 @@ def run_train(
     return read_outcome(base, done.returncode, done.stdout)
 
 
+def _named(files: Sequence[bytes], name: str) -> Mapping[str, bytes]:
+    extension = name.rpartition(".")[2]
+    names = [name] if len(files) == 1 else [f"{number}.{extension}" for number in range(len(files))]
+    return dict(zip(names, files, strict=True))
+
+
 def _source(given: Source | pd.DataFrame | bytes) -> Source:
-    if isinstance(given, Source):
-        return given
-    if isinstance(given, bytes):
-        return Source({"data.csv": given}, "text/csv")
-    return csv(given)
+    return given if isinstance(given, Source) else csv(given)
 
 
 def _channel_config(source: Source) -> Json:

@@ -80,27 +80,27 @@ def serve() -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    """Rehearse a job up to one batch of each channel, or forecast one; return 0, or 2 for a mistake."""
+    """Dry-run a job up to one batch of each channel, or forecast one; return the exit code."""
     warnings_as_lines()
     processes.keep_out_unneeded()
-    from smxgb.checking import forecast_files, rehearse  # noqa: PLC0415 - after what is kept out
-    from smxgb.job import Places, load_job, read_settings  # noqa: PLC0415
+    from smxgb.checking import forecast_files, perform_dry_run  # noqa: PLC0415 - after what is kept out
+    from smxgb.job import Sources, load_job, read_settings  # noqa: PLC0415
 
     folders = {"train": arguments.train, "validation": arguments.validation}
     channels = {name: path for name, path in folders.items() if path}
-    places = Places(arguments.hyperparameters, channels or None)
+    sources = Sources(arguments.hyperparameters, channels or None)
     paths = Paths.from_environ(process_environ())
     try:
         _check_options(arguments, channels)
         if arguments.listing:
             hosts = 1 if arguments.hosts is None else arguments.hosts
-            for line in forecast_files(arguments.listing, hosts, process_environ(), places):
+            for line in forecast_files(arguments.listing, hosts, process_environ(), sources):
                 log(line)
         elif arguments.hyperparameters and not channels and not paths.data.exists():
-            read_settings(paths, places)
+            read_settings(paths, sources)
             log("The settings alone show no mistake. Give --train FOLDER to have the data checked too.")
         else:
-            rehearse(load_job(process_environ(), places))
+            perform_dry_run(load_job(process_environ(), sources))
     except Exception as error:  # noqa: BLE001 - whatever it is, it gets reported
         failure = failure_of(error)
         for line in failure.lines():

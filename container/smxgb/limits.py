@@ -1,24 +1,28 @@
-"""The few settings that the supervisors must know before anybody has checked the settings."""
+"""The few settings that the supervisors must know before the work has checked all settings."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, fields
-from math import inf
 from typing import TYPE_CHECKING
+
+from smxgb.literals import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_HIGHEST = {"control_port": 65_535}
-_NUMBER = re.compile(r"[\s\"']*([0-9]{1,9})(\.0*)?[\s\"']*")
+PORTS = range(1024, 65_536)
+"""The ports that a job may choose."""
+
+SECONDS = range(1, 2**31)
+"""The times that a job may choose."""
 
 
 @dataclass(frozen=True)
 class Limits:
     """The port of the control channel, and times in seconds.
 
-    `start_timeout` is how long all hosts may take to come, `silence_timeout` how long one may be silent.
+    All hosts must have connected within `start_timeout`. A host that sends nothing for `silence_timeout` is
+    lost.
     """
 
     control_port: int = 7890
@@ -27,18 +31,19 @@ class Limits:
 
     @classmethod
     def read(cls, hyperparameters: Mapping[str, object]) -> Limits:
-        """Return what hyperparameters.json says, in any spelling that the SDKs have for a whole number.
+        """Return the limits that hyperparameters.json sets.
 
-        A value that can't be one leaves the default: the work checks all settings, and refuses it.
+        A value that is not allowed leaves the default: the work refuses it when it checks all settings.
         """
         found = {}
         for field in fields(cls):
-            number = _NUMBER.fullmatch(str(hyperparameters.get(field.name)))
-            if number and 0 < int(number[1]) <= _HIGHEST.get(field.name, inf):
-                found[field.name] = int(number[1])
+            value = whole_number(hyperparameters.get(field.name))
+            allowed = PORTS if field.name.endswith("_port") else SECONDS
+            if isinstance(value, int) and not isinstance(value, bool) and value in allowed:
+                found[field.name] = value
         return cls(**found)
 
 
 def beat_of(silence_timeout: float) -> float:
-    """Return the seconds between signs of life: several fit into the silence that counts as a loss."""
+    """Return the seconds between two heartbeats: at least six fit into `silence_timeout`."""
     return min(1.0, silence_timeout / 6)

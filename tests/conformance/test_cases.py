@@ -1,15 +1,10 @@
-"""What users of such containers run into: where each case is tested, and whole jobs for some of them.
-
-Each case is a kind of public bug report: CSV and PQ: input files; HP: hyperparameters; MET:
-metrics; CH: channels, and the start and end of the container; MF: the model; DG: the device.
-"""
+"""What users of such containers run into, by their public bug reports."""
 
 from __future__ import annotations
 
 import decimal
 import json
 import pathlib
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,165 +12,14 @@ import pytest
 import xgboost as xgb
 from sklearn.datasets import load_diabetes
 from tests.opt_ml import Source, csv, parquet, run_train, write_opt_ml
+from tests.work import work
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     import pandas as pd
     from tests.opt_ml import Outcome
-
-ROOT = Path(__file__).parents[2]
-
-UNIT, JOBS, MISTAKES = "tests/unit/test_", "tests/conformance/test_", "tests/conformance/test_mistakes_in_"
-CSV, PARQUET = "tests/unit/readers/test_csv", "tests/unit/readers/test_parquet"
-CASES: dict[str, tuple[str, ...]] = {
-    "CSV-01": (
-        f"{CSV}::test_a_header_gives_the_names",
-        f"{CSV}::test_each_file_decides_for_itself_whether_it_has_a_header",
-        f"{MISTAKES}files::a saved index",
-    ),
-    "CSV-03": (f"{JOBS}cases::test_the_label_may_stand_anywhere_and_an_id_be_left_out",),
-    "CSV-04": (
-        f"{JOBS}cases::test_files_without_a_content_type_are_told_by_what_they_hold",
-        f"{MISTAKES}channels::two types in one channel",
-    ),
-    "CSV-05": (
-        f"{CSV}::test_line_ends_byte_order_marks_and_delimiters_are_found",
-        f"{CSV}::test_a_delimiter_can_be_set",
-        f"{MISTAKES}files::one column",
-    ),
-    "CSV-06": (f"{CSV}::test_numbers_come_in_every_spelling",),
-    "CSV-07": (
-        f"{JOBS}training::test_a_table_in_csv_and_in_parquet_gives_the_same_model",
-        f"{CSV}::test_a_cell_without_a_value_is_missing",
-    ),
-    "CSV-08": (f"{MISTAKES}cells::a vector in a cell", f"{MISTAKES}cells::words in a cell of a named column"),
-    "CSV-11": (
-        f"{UNIT}hyperparameters::test_true_in_any_spelling",
-        f"{JOBS}job_metrics::test_the_metrics_of_a_job_are_scikit_learns",
-        f"{MISTAKES}cells::a negative weight",
-    ),
-    "CSV-13": (
-        f"{JOBS}cases::test_all_folders_are_read_and_stray_files_are_not",
-        f"{UNIT}channels::test_a_link_that_leads_back_up_is_followed_once",
-    ),
-    "CSV-14": (
-        f"{JOBS}cases::test_all_folders_are_read_and_stray_files_are_not",
-        f"{MISTAKES}channels::nothing but markers",
-    ),
-    "CSV-15": (
-        f"{MISTAKES}files::validation with a column less",
-        f"{MISTAKES}files::validation with other names",
-    ),
-    "CSV-16": (f"{MISTAKES}cells::an empty label", f"{JOBS}cases::test_rows_without_a_label_can_be_left_out"),
-    "CSV-17": (
-        f"{MISTAKES}cells::infinite values",
-        f"{MISTAKES}cells::a number beyond 32 bits",
-        f"{JOBS}cases::test_infinite_values_can_count_as_missing",
-    ),
-    "PQ-02": (
-        f"{PARQUET}::test_an_index_that_pandas_saved_is_left_out",
-        f"{JOBS}cases::test_columns_of_every_numeric_type_train_as_floats_do",
-    ),
-    "PQ-03": (f"{JOBS}cases::test_columns_of_every_numeric_type_train_as_floats_do",),
-    "PQ-04": (
-        f"{JOBS}cases::test_columns_of_every_numeric_type_train_as_floats_do",
-        f"{MISTAKES}files::texts and dates in Parquet",
-        f"{MISTAKES}files::categories",
-    ),
-    "PQ-05": (f"{PARQUET}::test_arrow_backed_and_nullable_pandas_types_are_read",),
-    "PQ-08": (f"{MISTAKES}files::two columns of one name in Parquet",),
-    "PQ-09": (
-        f"{UNIT}logbook::test_many_small_files_are_pointed_out",
-        f"{UNIT}store::test_a_long_reading_says_how_far_it_is",
-    ),
-    "HP-01": (
-        f"{JOBS}cases::test_settings_in_quotes_give_the_model_of_plain_ones",
-        f"{UNIT}hyperparameters::test_both_encodings_and_plain_json_values_mean_the_same",
-    ),
-    "HP-02": (
-        f"{UNIT}hyperparameters::test_a_whole_number_in_any_spelling",
-        f"{MISTAKES}settings::half a round",
-    ),
-    "HP-04": (f"{UNIT}hyperparameters::test_a_list_in_any_spelling",),
-    "HP-05": (f"{MISTAKES}settings::a misspelt setting", f"{MISTAKES}settings::two values of one setting"),
-    "HP-06": (
-        f"{UNIT}hyperparameters::test_every_name_that_xgboost_reports_is_declared_passed_through_or_internal",
-        f"{UNIT}hyperparameters::test_the_objectives_are_those_of_xgboost",
-    ),
-    "HP-07": (
-        f"{UNIT}hyperparameters::test_monotone_constraints_by_position_or_name",
-        f"{UNIT}hyperparameters::test_a_monotone_feature_really_is_monotone",
-    ),
-    "HP-08": (f"{JOBS}job_metrics::test_the_metrics_of_a_job_are_scikit_learns",),
-    "HP-09": (
-        f"{JOBS}training::test_classes_are_counted_when_num_class_is_not_set",
-        f"{MISTAKES}cells::a class too many",
-    ),
-    "HP-11": (f"{MISTAKES}cells::1 and 2 for a binary objective", f"{MISTAKES}cells::-1 and 1 for hinge"),
-    "HP-12": (
-        f"{UNIT}hyperparameters::test_old_names_and_values_become_those_of_today_with_a_line_each",
-        f"{JOBS}training::test_the_settings_of_aws_notebooks_train_unchanged",
-    ),
-    "HP-13": (
-        f"{MISTAKES}settings::no number of rounds",
-        f"{JOBS}check::test_a_mistake_in_the_settings_is_found_without_data",
-    ),
-    "HP-15": (
-        f"{UNIT}metrics::test_the_directions_are_those_of_xgboosts_early_stopping",
-        f"{UNIT}metrics::test_scores_are_maximised_with_any_parameter",
-        f"{JOBS}cases::test_early_stopping_says_what_it_watches_and_cuts_at_the_best_round",
-    ),
-    "HP-16": (f"{JOBS}cases::test_early_stopping_says_what_it_watches_and_cuts_at_the_best_round",),
-    "HP-17": (f"{MISTAKES}settings::early stopping without validation",),
-    "HP-19": (f"{MISTAKES}files::a header only", f"{MISTAKES}cells::every row dropped"),
-    "MET-02": (
-        f"{JOBS}training::test_the_reports_say_what_was_done",
-        f"{JOBS}cases::test_the_log_begins_with_versions_and_ends_with_a_summary",
-    ),
-    "CH-01": (
-        f"{JOBS}cases::test_the_usual_spellings_of_channels_are_taken_and_said",
-        f"{MISTAKES}channels::a channel of another name",
-        f"{UNIT}channels::test_a_test_channel_is_never_taken_for_validation",
-    ),
-    "CH-03": (
-        f"{UNIT}channels::test_a_channel_without_settings_has_the_usual_ones",
-        f"{JOBS}cases::test_no_configuration_but_the_settings_is_needed",
-    ),
-    "CH-04": (f"{JOBS}cases::test_no_configuration_but_the_settings_is_needed",),
-    "CH-05": (f"{JOBS}cases::test_no_configuration_but_the_settings_is_needed",),
-    "CH-06": (
-        f"{UNIT}supervisor::test_everyone_may_read_and_write_the_results",
-        "tests/image/test_jobs::test_any_user_may_train_where_the_folders_are_his",
-    ),
-    "CH-07": (
-        "tests/image/test_contents::test_a_command_is_on_the_path",
-        "tests/image/test_jobs::test_without_a_command_the_image_trains",
-    ),
-    "CH-08": (
-        f"{UNIT}supervisor::test_a_crash_of_native_code_names_phase_and_signal",
-        f"{UNIT}supervisor::test_work_that_the_kernel_killed_for_memory_names_limit_phase_and_cure",
-        f"{UNIT}supervisor::test_a_failure_file_that_the_work_wrote_stays",
-    ),
-    "CH-10": (f"{JOBS}cases::test_a_job_leaves_nothing_but_its_results",),
-    "CH-12": ("tests/image/test_jobs::test_a_confined_container_trains",),
-    "CH-13": (f"{JOBS}cases::test_the_log_begins_with_versions_and_ends_with_a_summary",),
-    "MF-01": (f"{JOBS}cases::test_the_report_says_how_to_load_the_model",),
-    "MF-04": (
-        f"{JOBS}training::test_the_names_of_a_header_are_the_models",
-        f"{UNIT}artifacts::test_every_feature_has_a_row_of_importance_the_most_important_first",
-    ),
-    "DG-04": (
-        f"{MISTAKES}settings::a GPU that is not there",
-        f"{UNIT}modes::test_the_device_follows_the_machine_unless_the_job_says_otherwise",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_the_tests_of_a_case_are_there(case: str) -> None:
-    for place in CASES[case]:
-        file, _, name = place.partition("::")
-        text = (ROOT / f"{file}.py").read_text()
-        assert f"def {name}(" in text or f'"{name}": Mistake(' in text, place
 
 
 def table() -> pd.DataFrame:
@@ -183,15 +27,16 @@ def table() -> pd.DataFrame:
     return frame[["target", *frame.columns[:-1]]].astype(np.float32)
 
 
-def train(base: Path, settings: dict[str, object], **channels: Source | pd.DataFrame) -> Outcome:
+def train(
+    base: Path,
+    settings: dict[str, object],
+    run: Callable[[Path], Outcome] = work,
+    **channels: Source | pd.DataFrame,
+) -> Outcome:
     write_opt_ml(base, hyperparameters={"num_round": 5, **settings}, channels=channels)
-    done = run_train(base)
+    done = run(base)
     assert done.code == 0, done.log
     return done
-
-
-def trees(done: Outcome) -> list[str]:
-    return done.booster().get_dump(dump_format="json", with_stats=True)
 
 
 @pytest.mark.parametrize("form", [lambda frame: csv(frame, header=True), parquet])
@@ -309,7 +154,7 @@ def test_early_stopping_says_what_it_watches_and_cuts_at_the_best_round(tmp_path
 
 
 def test_the_log_begins_with_versions_and_ends_with_a_summary(tmp_path: Path) -> None:
-    done = train(tmp_path, {}, train=table())
+    done = train(tmp_path, {}, run_train, train=table())
     first, *_, phases, last = done.log.splitlines()
     versions = json.loads(done.output_data["metrics.json"])["versions"]
     assert first == "Versions: " + ", ".join(f"{name} {number}" for name, number in versions.items()) + "."

@@ -15,8 +15,9 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes
 from tests import mistakes
-from tests.opt_ml import Source, csv, parquet, run_train, write_opt_ml
+from tests.opt_ml import Source, csv, parquet, write_opt_ml
 from tests.recordio import framed, record, tensor
+from tests.work import dry_run, work
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,7 +78,7 @@ def test_the_memory_is_that_of_one_of_the_workers_that_share_the_rows(tmp_path: 
         base = tmp_path / str(workers)
         chosen = {**settings, "workers_per_host": workers}
         write_opt_ml(base, hyperparameters=chosen, channels={"train": parquet(rows)})
-        done = check(base)
+        done = dry_run(base)
         assert done.returncode == 0, done.stderr
         assert f"Workers: {workers}, on this host, each with " in done.stdout
         [found] = re.findall(r"Matrix: quantile, about (\d+) MiB", done.stdout)
@@ -89,7 +90,7 @@ def test_the_memory_is_that_of_one_of_the_workers_that_share_the_rows(tmp_path: 
 def test_the_rows_of_a_large_file_are_judged_by_the_first(tmp_path: Path, form: object) -> None:
     rows = pd.concat([table()[["target", "age"]]] * 300, ignore_index=True)
     write_opt_ml(tmp_path, hyperparameters={"num_round": 5}, channels={"train": form(rows)})  # type: ignore[operator]
-    said = check(tmp_path).stdout
+    said = dry_run(tmp_path).stdout
     found = re.search(r"^Channel train: (about )?([0-9,]+) rows and 1 columns\.$", said, re.MULTILINE)
     assert found
     assert bool(found[1]) == ("delimiter" in said)
@@ -116,10 +117,10 @@ def test_the_features_of_sparse_rows_are_counted_as_the_job_counts_them(
         settings = {"num_round": 1, "monotone_constraints": directions}
         base = tmp_path / directions
         write_opt_ml(base, hyperparameters=settings, channels={"train": source})
-        done = check(base)
+        done = dry_run(base)
         if code == 0 or "at least 2 columns" not in done.stdout:
             assert done.returncode == code, done.stderr
-        assert run_train(base).code == code
+        assert work(base).code == code
 
 
 def test_many_classes_in_a_compressed_file_are_no_more_than_there_are_rows(tmp_path: Path) -> None:
@@ -129,9 +130,9 @@ def test_many_classes_in_a_compressed_file_are_no_more_than_there_are_rows(tmp_p
         hyperparameters={"num_round": 1, "objective": "multi:softmax"},
         channels={"train": Source({"a.csv.gz": gzip.compress(b"0,1\n" * 70_000 + rows)}, "text/csv")},
     )
-    done = check(tmp_path)
+    done = dry_run(tmp_path)
     assert done.returncode == 0, done.stderr
-    assert run_train(tmp_path).code == 0
+    assert work(tmp_path).code == 0
 
 
 def test_a_laptop_needs_a_file_and_a_folder_only(tmp_path: Path) -> None:
@@ -200,14 +201,14 @@ def test_labels_of_one_class_are_said_before_anything_is_trained(tmp_path: Path)
         hyperparameters={"num_round": 5, "objective": "binary:logistic", "eval_metric": "auc"},
         channels={"train": b"1,2,3\n1,3,4\n"},
     )
-    done = check(tmp_path)
+    done = dry_run(tmp_path)
     assert done.returncode == 0
     assert "Every row of train has the label 1: there is nothing to learn.\n" in done.stdout
 
 
 def test_a_channel_without_rows_is_refused(tmp_path: Path) -> None:
     write_opt_ml(tmp_path, hyperparameters={"num_round": 5}, channels={"train": b"label,a\n"})
-    done = check(tmp_path)
+    done = dry_run(tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("UserError: channel train has no rows")
 
@@ -218,7 +219,7 @@ def test_a_job_that_does_not_fit_is_refused_with_the_numbers(tmp_path: Path) -> 
         hyperparameters={"num_round": 5, "objective": "multi:softprob", "num_class": 2_000_000_000},
         channels={"train": table().assign(target=0)},
     )
-    done = check(tmp_path)
+    done = dry_run(tmp_path)
     assert done.returncode == 2
     assert re.search(r"needs about [0-9,]+ MiB of memory and [0-9,]+ MiB are free", done.stderr)
 
@@ -271,7 +272,7 @@ SAME = {
 def test_what_is_wrong_is_said_by_the_check_in_the_words_of_the_job(name: str, tmp_path: Path) -> None:
     mistake = SAME[name]
     mistakes.assert_fails(mistake, tmp_path)
-    done = check(tmp_path)
+    done = dry_run(tmp_path)
     assert done.returncode == 2
     assert done.stderr.splitlines()[0] == mistake.says
 
@@ -293,10 +294,10 @@ def test_rows_that_cannot_be_read_are_all_that_is_said_of_classes_to_be_counted(
         hyperparameters={"num_round": 2, "objective": "multi:softprob"},
         channels={"train": Source({"data": content}, content_type)},
     )
-    job = run_train(tmp_path, environment={"NVIDIA_VISIBLE_DEVICES": "none"})
+    job = work(tmp_path)
     assert job.failure is not None
     assert job.failure.startswith("UserError: train/data, line ")
-    done = check(tmp_path)
+    done = dry_run(tmp_path)
     assert done.returncode == 2
     assert done.stderr == f"{job.failure}\n"
     assert "Matrix: " not in done.stdout
@@ -308,7 +309,7 @@ def test_a_link_that_leads_nowhere_is_one_sentence(tmp_path: Path, target: str) 
     data = tmp_path / "input/data/train/data.csv"
     data.unlink()
     data.symlink_to(target)
-    done = check(tmp_path)
+    done = dry_run(tmp_path)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert f"data.csv is a link to {target}, which is not there" in done.stderr

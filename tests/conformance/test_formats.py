@@ -1,4 +1,4 @@
-"""The same rows in every format and input mode: whole jobs, and the models they leave."""
+"""The same rows in every format and input mode: jobs, and the models they leave."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 import xgboost as xgb
 from sklearn.datasets import dump_svmlight_file, load_diabetes
-from tests.opt_ml import Outcome, Source, csv, parquet, run_train, write_opt_ml
+from tests.opt_ml import Outcome, Source, csv, libsvm, parquet, recordio, run_train, write_opt_ml
 from tests.recordio import framed, record, tensor
+from tests.work import work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -36,25 +37,6 @@ def table() -> pd.DataFrame:
     frame.iloc[::5, 3] = np.nan
     frame.iloc[3::7, 8] = np.nan
     return frame
-
-
-def libsvm(frame: pd.DataFrame, base: int = 0) -> Source:
-    lines = []
-    for label, *row in frame.itertuples(index=False):
-        pairs = (
-            f"{index + base}:{value!r}" for index, value in enumerate(map(float, row)) if not np.isnan(value)
-        )
-        lines.append(f"{float(label)!r} {' '.join(pairs)}\n")
-    return Source({"data.libsvm": "".join(lines).encode()}, "text/libsvm")
-
-
-def recordio(frame: pd.DataFrame, *, sparse: bool, kind: str = "f", part_bytes: int = 1 << 20) -> Source:
-    written = []
-    for label, *row in frame.itertuples(index=False):
-        keys = [index for index, value in enumerate(row) if not np.isnan(value)] if sparse else ()
-        kept = [row[key] for key in keys] if sparse else row
-        written.append(record(tensor(kept, kind, keys, [len(row)]), tensor([label])))
-    return Source({"data.rec": framed(written, part_bytes)}, "application/x-recordio-protobuf")
 
 
 def zstd(data: bytes) -> bytes:
@@ -76,7 +58,12 @@ def mode(source: Source, name: str, **settings: str) -> Source:
     return replace(source, settings={"TrainingInputMode": name, **settings})
 
 
-def job(base: Path, settings: dict[str, object], **channels: Source) -> Outcome:
+def job(
+    base: Path,
+    settings: dict[str, object],
+    run: Callable[[Path], Outcome] = work,
+    **channels: Source,
+) -> Outcome:
     """Run a job; a channel in Pipe mode gets a FIFO and somebody who writes to it."""
     write_opt_ml(base, hyperparameters=settings, channels=channels)
     writers: dict[Path, threading.Thread] = {}
@@ -87,7 +74,7 @@ def job(base: Path, settings: dict[str, object], **channels: Source) -> Outcome:
             os.mkfifo(fifo)
             writers[fifo] = threading.Thread(target=send, args=(fifo, source.files.values()), daemon=True)
             writers[fifo].start()
-    done = run_train(base)
+    done = run(base)
     for fifo, writer in writers.items():
         # A job that was refused has left its writer waiting for somebody who reads.
         os.close(os.open(fifo, os.O_RDONLY | os.O_NONBLOCK))
@@ -122,7 +109,7 @@ def formats() -> dict[str, Source]:
         "CSV in bzip2": packed(text, bz2.compress),
         "CSV in zstd, FastFile": mode(packed(text, zstd), "FastFile"),
         "libsvm from 0": svm,
-        "libsvm from 1 in gzip": packed(libsvm(frame, 1), gzip_members),
+        "libsvm from 1 in gzip": packed(libsvm(frame, first_index=1), gzip_members),
         "libsvm in FastFile": mode(svm, "FastFile"),
         "dense records": dense,
         "dense records of doubles in zstd": packed(recordio(frame, sparse=False, kind="d"), zstd),
@@ -141,9 +128,9 @@ def formats() -> dict[str, Source]:
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """Return the trees of the table as plain CSV."""
+    """Return the trees of the table as plain CSV, by a whole job."""
     source = csv(table())
-    return trees(job(tmp_path_factory.mktemp("plain"), SETTINGS, train=source, validation=source))
+    return trees(job(tmp_path_factory.mktemp("plain"), SETTINGS, run_train, train=source, validation=source))
 
 
 @pytest.mark.parametrize("name", formats())
@@ -152,11 +139,17 @@ def test_a_table_gives_the_same_trees_in_every_format(tmp_path: Path, plain: byt
     assert trees(job(tmp_path, SETTINGS, train=source, validation=source)) == plain
 
 
+@pytest.mark.parametrize("name", ["CSV through a pipe in gzip", "sparse records in parts"])
+def test_a_whole_job_reads_pipes_and_files(tmp_path: Path, plain: bytes, name: str) -> None:
+    source = formats()[name]
+    assert trees(job(tmp_path, SETTINGS, run_train, train=source, validation=source)) == plain
+
+
 def test_the_channels_of_a_job_may_be_of_different_formats(tmp_path: Path, plain: bytes) -> None:
     frame = table()
     for number, (train, validation) in enumerate(
         [
-            (libsvm(frame, 1), csv(frame)),
+            (libsvm(frame, first_index=1), csv(frame)),
             (csv(frame), libsvm(frame)),
             (recordio(frame, sparse=True), parquet(frame)),
             (csv(frame, header=True), recordio(frame, sparse=False)),
@@ -268,7 +261,7 @@ def test_a_column_of_categories_may_be_missing_in_all_rows(
     write_opt_ml(
         tmp_path, hyperparameters=settings, channels={"train": form(frame), "validation": form(some)}
     )
-    done = run_train(tmp_path)
+    done = work(tmp_path)
     assert done.code == 0, done.log
     assert "Missing in every row of train: 'word', which is therefore no feature" in done.log
     used = done.booster().get_score()
@@ -369,8 +362,8 @@ def test_ranking_without_groups_is_refused(tmp_path: Path) -> None:
     done = job(tmp_path, {"num_round": 2, "objective": "rank:ndcg"}, train=source)
     assert done.code == 2
     assert done.failure == (
-        "UserError: channel train has no groups, whose rows objective=rank:ndcg ranks: write qid: behind "
-        "the labels of libsvm files, or set group_column."
+        "UserError: channel train has no groups, and objective=rank:ndcg ranks the rows of each group: write "
+        "qid: behind the labels of libsvm files, or set group_column."
     )
 
 

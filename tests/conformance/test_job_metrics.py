@@ -1,4 +1,4 @@
-"""The metrics of whole jobs, in metrics.json, against scikit-learn on the loaded model's predictions."""
+"""The metrics of jobs, in metrics.json, against scikit-learn on the loaded model's predictions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import xgboost as xgb
 from scipy.special import expit, softmax
 from sklearn import metrics
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
-from tests.opt_ml import run_train, write_opt_ml
+from tests.opt_ml import write_opt_ml
+from tests.work import work
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,7 +153,7 @@ def test_the_metrics_of_a_job_are_scikit_learns(objective: str, weighted: bool, 
     settings = {"objective": objective, "num_round": 4, "max_depth": 2, "csv_weights": weighted}
     settings["eval_metric"] = ",".join(TABLE[objective])
     write_opt_ml(tmp_path, hyperparameters=settings, channels=parts)
-    done = run_train(tmp_path)
+    done = work(tmp_path)
     assert done.code == 0, done.log
     history = json.loads(done.output_data["metrics.json"])["history"]
     for name, part in parts.items():

@@ -1,11 +1,12 @@
-"""Bad values and labels, each a whole job: what SageMaker then shows as the reason of the failure."""
+"""Bad values and labels: what SageMaker shows as the reason. One of each kind is a whole job."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.mistakes import COLUMNS, NAMED, Mistake, assert_fails, parquet, table
+from tests.mistakes import COLUMNS, NAMED, Mistake, assert_fails, table
+from tests.opt_ml import parquet
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +26,7 @@ CELLS = {
         "(so too line 7). A missing value is an empty cell, NA, NaN, null, None or N/A. Encode "
         "other text as numbers, name its column in categorical_columns, or leave it out with drop_columns.",
         train=NAMED + b"1,red,3\n0,green,4\n1,2,blue\n",
+        whole=True,
     ),
     "a vector in a cell": Mistake(
         "UserError: train/data.csv, line 2, column 1: '(262144,[4660],[1.0])' is not a number. A "
@@ -89,6 +91,7 @@ CELLS = {
         "whole groups: give all rows of a group the same weight.",
         {"objective": "rank:ndcg", "group_column": 1, "weight_column": 2},
         b"1,1,3,0\n0,1,4,0\n",
+        whole=True,
     ),
     "an empty bound": Mistake(
         "UserError: train/data.csv, line 2, column 1: the upper bound is empty: a number above 0 "
@@ -113,16 +116,18 @@ CELLS = {
         "(invalid_label=drop): check label_column.",
         {"invalid_label": "drop"},
         b",2,3\n,2,4\n",
+        whole=True,
     ),
     "a label that is missing in Parquet": Mistake(
-        "UserError: train/0.parquet, row 1, column 0 ('label'): the label is empty: a finite "
+        "UserError: train/data.parquet, row 1, column 0 ('label'): the label is empty: a finite "
         "number is needed. Correct these rows (classes are 0, 1, 2 and so on), leave them out with "
         "invalid_label=drop, or name another"
         " column with label_column.",
         train=parquet(table(COLUMNS, label=[1.0, None])),
+        whole=True,
     ),
     "an infinite value in Parquet": Mistake(
-        "UserError: train/0.parquet, row 1, column 2 ('b'): inf is infinite, or beyond a 32-bit "
+        "UserError: train/data.parquet, row 1, column 2 ('b'): inf is infinite, or beyond a 32-bit "
         "float (3.4e38). Correct the values, or let them count as missing with infinity=missing.",
         train=parquet(table(COLUMNS, b=[3.0, float("inf")])),
     ),
@@ -132,6 +137,7 @@ CELLS = {
         "other text as numbers, name its column in categorical_columns, or leave it out with drop_columns.",
         train=b"1,2,3\n0,old,4\n",
         validation=b"1,2,3\nx,2,3\n",
+        whole=True,
     ),
 }
 
@@ -141,6 +147,7 @@ LABELS = {
         " a number from 0 to 1: recode the labels as 0 and 1, or choose another objective." + FIRST,
         {"objective": "binary:logistic"},
         b"1,2\n2,3\n",
+        whole=True,
     ),
     "-1 and 1 for hinge": Mistake(
         "UserError: channel train has the labels -1, 1, but for objective=binary:hinge a label is 0"
@@ -185,6 +192,7 @@ LABELS = {
         {"objective": "multi:softmax", "num_class": 2},
         b"0,2\n1,3\n",
         validation=b"0,2\n3,3\n",
+        whole=True,
     ),
     "numbers that are no classes": Mistake(
         "UserError: channel train has the label 123456792, which makes 123,456,793 classes of 2 "

@@ -1,4 +1,4 @@
-"""Bad channels, each a whole job: what SageMaker then shows as the reason of the failure."""
+"""Bad channels: what SageMaker shows as the reason of the failure. One of each kind is a whole job."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ TABLE = {
         "UserError: there is no input channel: /opt/ml/input/data holds no folder, and "
         "inputdataconfig.json names none. Give the job a channel named 'train'.",
         train=None,
+        whole=True,
     ),
     "a file beside the channels' folders": Mistake(
         "UserError: there is no input channel: /opt/ml/input/data holds 'rows.csv' and no folder. A channel "
@@ -53,6 +54,7 @@ TABLE = {
         "text/libsvm, text/x-libsvm, libsvm, application/x-parquet, parquet, "
         "application/x-recordio-protobuf, recordio-protobuf. Did you mean 'text/csv'?",
         train=typed("text/cvs"),
+        whole=True,
     ),
     "a content type that resembles none": Mistake(
         "UserError: channel 'train': content type 'application/json' is not one of text/csv, csv, "
@@ -94,11 +96,13 @@ TABLE = {
         "UserError: channel 'validation': its folder /opt/ml/input/data/validation does not exist: "
         "check the channel's S3 address, or, in plain Docker, what is mounted at /opt/ml.",
         inputdataconfig={"train": {}, "validation": {}},
+        whole=True,
     ),
     "nothing but markers": Mistake(
         "UserError: channel 'train' holds only .x.crc, _SUCCESS (empty), a.csv (empty), which are "
         "no data: check the channel's S3 address and that its files have rows.",
         train=Source({"_SUCCESS": b"", ".x.crc": b"1", "a.csv": b""}, "text/csv"),
+        whole=True,
     ),
     "a column that only folders hold": Mistake(
         "UserError: channel 'train' has folders named y=0 and the like, as a table partitioned by 'y' has: "
@@ -117,6 +121,7 @@ TABLE = {
         "application/x-recordio-protobuf, recordio-protobuf. Did you mean 'csv'?",
         train=typed("cvs"),
         validation=typed("parquet", TrainingInputMode="Pipe"),
+        whole=True,
     ),
 }
 

@@ -1,4 +1,4 @@
-"""Bad data files, each a whole job: what SageMaker then shows as the reason of the failure."""
+"""Bad data files: what SageMaker shows as the reason of the failure. One of each kind is a whole job."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.mistakes import COLUMNS, NAMED, ROWS, Mistake, assert_fails, csv, parquet, table
-from tests.opt_ml import Source
+from tests.mistakes import COLUMNS, NAMED, ROWS, Mistake, assert_fails, table
+from tests.opt_ml import Source, csv, parquet
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +25,7 @@ TABLE = {
         "UserError: channel train has no rows, its files hold column names at most: check its S3 "
         "address and what wrote the files.",
         train=b"label,a,b\n",
+        whole=True,
     ),
     "validation without rows": Mistake(
         "UserError: channel validation has no rows, its files hold column names at most: check its "
@@ -62,6 +63,7 @@ TABLE = {
         "value is an empty cell, NA, NaN, null, None or N/A. Encode "
         "other text as numbers, name its column in categorical_columns, or leave it out with drop_columns.",
         train=b"1,2,3\n" * 2000 + b"0,\0\0,4\n",
+        whole=True,
     ),
     "Parquet in a CSV channel": Mistake(
         "UserError: train/a is a Parquet file: give its channel the content type application/x-parquet.",
@@ -137,6 +139,7 @@ TABLE = {
         "('weight'), which train/0.csv does not have: it has 3 columns, train/0.csv has 3. Every file of "
         "every channel needs the same columns, in any order.",
         train=csv(NAMED, b"label,age,weight\n1,2,3\n"),
+        whole=True,
     ),
     "validation with a column less": Mistake(
         "UserError: validation/data.csv has 2 columns, train has 3: every file of every channel "
@@ -148,6 +151,7 @@ TABLE = {
         " has 3. Every file of every channel needs the same columns, in any order.",
         train=NAMED,
         validation=b"label,age\n1,2\n",
+        whole=True,
     ),
     "validation without its label": Mistake(
         "UserError: validation/data.csv lacks column 0 ('label') of train: it has 2 columns, train "
@@ -156,15 +160,17 @@ TABLE = {
         validation=b"age,height\n1,2\n",
     ),
     "no Parquet": Mistake(
-        "UserError: train/0.parquet is not a Parquet file: it does not begin with PAR1.", train=parquet(ROWS)
+        "UserError: train/data.parquet is not a Parquet file: it does not begin with PAR1.",
+        train=parquet(ROWS),
     ),
     "a cut off Parquet file": Mistake(
-        "UserError: train/0.parquet can't be read as Parquet: it is damaged or cut off. Write or "
+        "UserError: train/data.parquet can't be read as Parquet: it is damaged or cut off. Write or "
         "upload it again.",
         train=parquet(table(COLUMNS)[:-100]),
+        whole=True,
     ),
     "a Parquet file with a hole": Mistake(
-        "UserError: train/0.parquet can't be read as Parquet: it is damaged or cut off. Write or "
+        "UserError: train/data.parquet can't be read as Parquet: it is damaged or cut off. Write or "
         "upload it again.",
         train=parquet(table(COLUMNS)[:30] + bytes(60) + table(COLUMNS)[90:]),
     ),
@@ -174,27 +180,28 @@ TABLE = {
         train=parquet(table({"label": [], "a": []})),
     ),
     "texts and dates in Parquet": Mistake(
-        "UserError: train/0.parquet: columns that hold no numbers: 'name' (string), 'day' "
+        "UserError: train/data.parquet: columns that hold no numbers: 'name' (string), 'day' "
         "(date32[day]). Integers, floats, decimals and booleans are read. "
         "Encode the others as numbers, name those of words in categorical_columns (or set "
         "enable_categorical=true for all dictionaries), or leave them out with drop_columns=name,day.",
         train=parquet(table(COLUMNS, name=["x", "y"], day=[dt.date(2020, 1, 1)] * 2, n=[Decimal("1.5")] * 2)),
     ),
     "lists in Parquet": Mistake(
-        "UserError: train/0.parquet: columns that hold no numbers: 'v' (list<element: double>). "
+        "UserError: train/data.parquet: columns that hold no numbers: 'v' (list<element: double>). "
         "Integers, floats, decimals and booleans are read. "
         "Encode the others as numbers, name those of words in categorical_columns (or set "
         "enable_categorical=true for all dictionaries), or leave them out with drop_columns=v.",
         train=parquet(table(COLUMNS, v=[[1.0], [2.0]])),
     ),
     "two columns of one name in Parquet": Mistake(
-        "UserError: train/0.parquet has several columns of the same name: 'a'. Give each a name of its own.",
+        "UserError: train/data.parquet has several columns of the same name: 'a'. Give each a name of "
+        "its own.",
         train=parquet(TWICE.getvalue()),
     ),
     "a group of fractions in Parquet": Mistake(
-        "UserError: train/0.parquet, row 0, column 1 ('a'): 1.5 is not a group: an integer is needed. Number "
-        "the groups with integers: a 32-bit float holds only those below 2^24 exactly, a 64-bit one those "
-        "below 2^53.",
+        "UserError: train/data.parquet, row 0, column 1 ('a'): 1.5 is not a group: an integer is needed. "
+        "Number the groups with integers: a 32-bit float holds only those below 2^24 exactly, a 64-bit one "
+        "those below 2^53.",
         {"objective": "rank:ndcg", "group_column": "a"},
         parquet(table(COLUMNS, a=[1.5, 2.0])),
     ),
@@ -210,7 +217,7 @@ TABLE = {
         train=parquet(table(COLUMNS), table({"label": [1.0]}), table({"a": [2.0]})),
     ),
     "categories": Mistake(
-        "UserError: train/0.parquet: columns that hold no numbers: 'c' (dictionary<values=string, "
+        "UserError: train/data.parquet: columns that hold no numbers: 'c' (dictionary<values=string, "
         "indices=int8, ordered=0>). Integers, floats, decimals and booleans are read. "
         "Encode the others as numbers, name those of words in categorical_columns (or set "
         "enable_categorical=true for all dictionaries), or leave them out with drop_columns=c.",

@@ -1,4 +1,4 @@
-"""Bad settings, each a whole job: what SageMaker then shows as the reason of the failure."""
+"""Bad settings: what SageMaker shows as the reason of the failure. One of each kind is a whole job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 TABLE = {
     "no number of rounds": Mistake(
-        "UserError: num_round is missing: set it to a whole number, 1 or more.", {"num_round": None}
+        "UserError: num_round is missing: set it to a whole number, 1 or more.",
+        {"num_round": None},
+        whole=True,
     ),
     "a word for a number": Mistake(
         "UserError: num_round='ten' is not allowed: it must be a whole number, 1 or more.",
@@ -64,6 +66,7 @@ TABLE = {
         "UserError: max_cached_hist_node='many' is not allowed: XGBoost says: Invalid Parameter "
         "format for max_cached_hist_node expect long (non-negative) but value='many'.",
         {"max_cached_hist_node": "many"},
+        whole=True,
     ),
     "a misspelt metric": Mistake(
         "UserError: eval_metric: there is no metric 'accurracy': did you mean accuracy?",
@@ -113,8 +116,8 @@ TABLE = {
         {"label_lower_column": 1},
     ),
     "weights of rows with groups": Mistake(
-        "UserError: group_column makes XGBoost read one weight a group, and "
-        "objective=reg:squarederror needs one a row: leave out group_column or weight_column.",
+        "UserError: with group_column XGBoost reads one weight for each group, and "
+        "objective=reg:squarederror needs one for each row: leave out group_column or weight_column.",
         {"group_column": 1, "weight_column": 2},
         NAMED,
     ),
@@ -164,6 +167,7 @@ TABLE = {
         "UserError: monotone_constraints: there is no feature 'agee'; did you mean 'age'?",
         {"monotone_constraints": '{"agee": 1}'},
         NAMED,
+        whole=True,
     ),
     "a group of no features": Mistake(
         "UserError: interaction_constraints: there is no feature 2; the 2 features count from 0 to "
@@ -179,6 +183,7 @@ TABLE = {
         "UserError: device='cuda' needs a GPU and this host has none: use an instance with a GPU, or "
         "set device=cpu.",
         {"device": "cuda"},
+        whole=True,
     ),
     "a GPU that is not there, the old way": Mistake(
         "UserError: tree_method='gpu_hist' needs a GPU and this host has none: use an instance with "
@@ -224,9 +229,10 @@ TABLE = {
         "out entry_point to use the built-in training.",
         {"sagemaker_program": "train.py"},
     ),
-    "a setting of later": Mistake(
-        "UserError: shap_rows='100' is not available in this version: leave it out (the default is 0).",
-        {"shap_rows": 100},
+    "repeats without a cross validation": Mistake(
+        "UserError: _num_cv_round repeats a cross validation, and there is none without _kfold: "
+        "leave it out.",
+        {"_num_cv_round": 3},
     ),
     "settings and channels at once": Mistake(
         "UserError: 2 mistakes. 1. learnin_rate is not a hyperparameter: did you mean learning_rate?",
@@ -235,6 +241,7 @@ TABLE = {
     "several at once": Mistake(
         "UserError: 3 mistakes. 1. num_round='ten' is not allowed: it must be a whole number, 1 or more.",
         {"num_round": "ten", "max_depht": 3, "objective": "binary:logistic", "eval_metric": "r3"},
+        whole=True,
     ),
 }
 

@@ -1,4 +1,4 @@
-"""Bad configuration files, folders and disks, each a whole job: what SageMaker then shows as the reason."""
+"""Bad configuration files, folders and disks: what SageMaker then shows. One of each kind is a whole job."""
 
 from __future__ import annotations
 
@@ -66,6 +66,7 @@ TABLE = {
         "(Illegal trailing comma before end of object). The file must hold one object, such as "
         '{"name": "value"}.',
         spoil=write(f"{CONFIG}/hyperparameters.json", b'{"num_round": 5,}'),
+        whole=True,
     ),
     "settings that are a list": Mistake(
         "UserError: /opt/ml/input/config/hyperparameters.json, line 1, column 1: the file holds a "
@@ -93,6 +94,7 @@ TABLE = {
         "container as another user.",
         spoil=mode(f"{CONFIG}/hyperparameters.json", 0),
         code=3,
+        whole=True,
     ),
     "one setting twice": Mistake(
         "UserError: /opt/ml/input/config/hyperparameters.json: 'eta' stands there more than once: keep one "
@@ -102,6 +104,7 @@ TABLE = {
     "no settings": Mistake(
         "UserError: num_round is missing: set it to a whole number, 1 or more.",
         spoil=write(f"{CONFIG}/hyperparameters.json", b""),
+        whole=True,
     ),
     "channels that are no JSON": Mistake(
         "UserError: /opt/ml/input/config/inputdataconfig.json, line 1, column 1: this is not JSON "
@@ -128,6 +131,7 @@ TABLE = {
         'UserError: /opt/ml/input/config/resourceconfig.json: current_host is "algo-3". It must be '
         "one of the hosts: algo-1.",
         resourceconfig={"current_host": "algo-3", "hosts": ["algo-1"]},
+        whole=True,
     ),
     "no input folder": Mistake(
         "UserError: 2 mistakes. 1. num_round is missing: set it to a whole number, 1 or more.",
@@ -138,7 +142,7 @@ TABLE = {
         spoil=fifo(DATA),
     ),
     "a folder that is named like a file": Mistake(
-        "UserError: channel 'train' holds no file at all: check the channel's S3 address and that "
+        "UserError: channel 'train' holds no data file: check the channel's S3 address and that "
         "its files have rows.",
         spoil=folder(DATA),
     ),
@@ -158,6 +162,7 @@ TABLE = {
         "another user.",
         spoil=mode(DATA, 0),
         code=3,
+        whole=True,
     ),
     "a channel that can't be read": Mistake(
         "PlatformError: /opt/ml/input/data/train: permission denied to the user that the container "
@@ -165,12 +170,14 @@ TABLE = {
         "user.",
         spoil=mode("input/data/train", 0),
         code=3,
+        whole=True,
     ),
     "a model folder that can't be written": Mistake(
         "PlatformError: /opt/ml/model: permission denied to the user that the container runs as "
         "(uid N): change the owner or mode on the host, or run the container as another user.",
         spoil=mode("model", 0o500),
         code=3,
+        whole=True,
     ),
     "a file in place of the model folder": Mistake(
         "PlatformError: /opt/ml/model can't be made a folder: a file is in its place, or in that of"
@@ -183,18 +190,21 @@ TABLE = {
         "remove it.",
         spoil=folder("model/xgboost-model"),
         code=3,
+        whole=True,
     ),
     "a full disk": Mistake(
         "PlatformError: the disk is full while writing /opt/ml/model/.smxgb-xgboost-model: give the"
         " job a larger volume (volume_size).",
         spoil=link("model/.smxgb-xgboost-model", "/dev/full"),
         code=3,
+        whole=True,
     ),
     "an output folder that can't be written": Mistake(
         "PlatformError: /opt/ml/output/data: permission denied to the user that the container runs "
         "as (uid N): change the owner or mode on the host, or run the container as another user.",
         spoil=mode("output/data", 0o500),
         code=3,
+        whole=True,
     ),
     "a file in place of the output data": Mistake(
         "PlatformError: /opt/ml/output/data can't be made a folder: a file is in its place, or in "
@@ -216,6 +226,7 @@ TABLE = {
         "UserError: spool_dir='/no/such/folder' is no folder that can be written: give one that exists, "
         "or leave it out.",
         {"spool_dir": "/no/such/folder"},
+        whole=True,
     ),
     "a spool folder that no name can be": Mistake(
         "UserError: spool_dir='a\\x00b' is no folder that can be written: give one that exists, or leave "

@@ -1,4 +1,4 @@
-"""Each objective of XGBoost, as a whole job on real rows, reaches the metric of a plain XGBoost loop."""
+"""Each objective of XGBoost, as a job on real rows, reaches the metric of a plain XGBoost loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pytest
 import xgboost as xgb
 from examples.flights import flights
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
-from tests.opt_ml import csv, parquet, run_train, write_opt_ml
+from tests.opt_ml import csv, parquet, write_opt_ml
+from tests.work import work
 
 from smxgb.settings.metrics import default_metric
 from smxgb.settings.objectives import Objective
@@ -190,7 +191,7 @@ def test_an_objective_reaches_the_metric_of_plain_xgboost(objective: Objective, 
     as_csv = objective.startswith(("reg", "survival"))
     channel = csv(table, header=True) if as_csv else parquet(table)
     write_opt_ml(tmp_path, hyperparameters=settings, channels={"train": channel})
-    done = run_train(tmp_path)
+    done = work(tmp_path)
     assert done.code == 0, done.log
     ((name, values),) = json.loads(done.output_data["metrics.json"])["history"]["train"].items()
     assert values[-1] == pytest.approx(plain_value(objective, case, table), rel=1e-4), name
@@ -209,7 +210,7 @@ def test_a_ranking_with_weights_of_its_queries_is_that_of_plain_xgboost(tmp_path
         **PLAIN,
     }
     write_opt_ml(tmp_path, hyperparameters=settings, channels={"train": csv(weighted, header=True)})
-    done = run_train(tmp_path)
+    done = work(tmp_path)
     assert done.code == 0, done.log
     ((values),) = json.loads(done.output_data["metrics.json"])["history"]["train"].values()
     matrix = xgb.QuantileDMatrix(table.iloc[:, 2:], table["grade"], qid=table["query"])

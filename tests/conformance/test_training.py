@@ -12,9 +12,10 @@ import pytest
 import xgboost as xgb
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from tests.opt_ml import Outcome, Source, csv, parquet, run_train, write_opt_ml
+from tests.work import work
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 NOTEBOOK = {
@@ -40,9 +41,14 @@ def cancer() -> pd.DataFrame:
     return table[["target", *table.columns[:-1]]].astype(np.float32)
 
 
-def train(base: Path, hyperparameters: Mapping[str, object], **channels: Source | pd.DataFrame) -> Outcome:
+def train(
+    base: Path,
+    hyperparameters: Mapping[str, object],
+    run: Callable[[Path], Outcome] = work,
+    **channels: Source | pd.DataFrame,
+) -> Outcome:
     write_opt_ml(base, hyperparameters=hyperparameters, channels=channels)
-    return run_train(base)
+    return run(base)
 
 
 def plain_model(table: pd.DataFrame, parameters: dict[str, object], rounds: int) -> xgb.Booster:
@@ -52,7 +58,7 @@ def plain_model(table: pd.DataFrame, parameters: dict[str, object], rounds: int)
 
 def test_the_settings_of_aws_notebooks_train_unchanged(tmp_path: Path) -> None:
     table = diabetes()
-    done = train(tmp_path, NOTEBOOK, train=table[:300], validation=table[300:])
+    done = train(tmp_path, NOTEBOOK, run_train, train=table[:300], validation=table[300:])
     assert done.code == 0, done.log
     assert done.failure is None
     assert set(done.models) == {"xgboost-model"}
@@ -81,7 +87,7 @@ def test_a_table_in_csv_and_in_parquet_gives_the_same_model(tmp_path: Path) -> N
 
 def test_two_runs_with_a_seed_write_the_same_bytes(tmp_path: Path) -> None:
     settings = {"num_round": 10, "subsample": 0.5, "colsample_bynode": 0.5, "seed": 11}
-    first, second = (train(tmp_path / name, settings, train=diabetes()) for name in ("a", "b"))
+    first, second = (train(tmp_path / name, settings, run_train, train=diabetes()) for name in ("a", "b"))
     assert first.model is not None
     assert first.model == second.model
 
@@ -199,7 +205,7 @@ def test_a_job_with_checkpoints_and_spot_settings_runs_with_one_line_of_warning(
         channels={"train": diabetes()},
         checkpointconfig={"LocalPath": "/opt/ml/checkpoints"},
     )
-    done = run_train(tmp_path)
+    done = work(tmp_path)
     assert done.code == 0, done.log
     assert done.log.count("this version writes no checkpoints") == 1
     assert done.log.count("save_model_on_termination has no effect yet") == 1

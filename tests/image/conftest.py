@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,15 @@ def images() -> Iterator[None]:
     yield
     if left := containers() - before:
         docker("rm", "--force", "--volumes", *left)
+
+
+@pytest.fixture
+def network() -> Iterator[str]:
+    name = f"smxgb-test-{uuid.uuid4().hex[:8]}"
+    made = docker("network", "create", name)
+    assert made.returncode == 0, made.stdout
+    yield name
+    docker("network", "rm", name)
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.image.containers import IMAGES, docker, image, run_python
-from tests.image.test_formats import libsvm, recordio
-from tests.opt_ml import csv, parquet
+from tests.opt_ml import csv, libsvm, parquet, recordio
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.image.containers import learned, start
-from tests.image.test_hosts import hosts, network, outcomes
-from tests.image.test_sdk import run_with
+from tests.image.hosts import hosts, outcomes
+from tests.image.local_mode import run_with
 from tests.opt_ml import Source, csv, parquet, write_opt_ml
 
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
     from tests.image.containers import Train, Variant
-
-__all__ = ["network"]  # a fixture
 
 SETTINGS = {
     "objective": "reg:squarederror",

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.image.containers import learned, start
-from tests.opt_ml import Source, csv, parquet, write_opt_ml
-from tests.recordio import framed, record, tensor
+from tests.opt_ml import Source, csv, libsvm, parquet, recordio, write_opt_ml
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,19 +21,6 @@ if TYPE_CHECKING:
     from tests.image.containers import Train
 
 SETTINGS = {"objective": "reg:squarederror", "num_round": 20, "max_depth": 4}
-
-
-def libsvm(table: pd.DataFrame) -> Source:
-    rows = (
-        " ".join([f"{label:.8g}", *(f"{index}:{value:.8g}" for index, value in enumerate(values))])
-        for label, *values in table.itertuples(index=False)
-    )
-    return Source({"data.libsvm": "\n".join(rows).encode()}, "text/libsvm")
-
-
-def recordio(table: pd.DataFrame) -> Source:
-    rows = (record(tensor(values), tensor([label])) for label, *values in table.itertuples(index=False))
-    return Source({"data.rec": framed(rows)}, "application/x-recordio-protobuf")
 
 
 def compressed(table: pd.DataFrame) -> Source:

@@ -1,22 +1,20 @@
-"""Several hosts as SageMaker runs them: a container each, on one network, known by their names."""
+"""Jobs on several hosts, each a container: shards, late names, and hosts that are lost."""
 
 from __future__ import annotations
 
 import re
 import time
-import uuid
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
-from tests.image.containers import Container, docker, learned, start
-from tests.image.test_sdk import Sdk, run_with
-from tests.opt_ml import Outcome, Source, csv, write_opt_ml
+from tests.image.containers import Container, docker, learned
+from tests.image.hosts import hosts, outcomes
+from tests.image.local_mode import Sdk, run_with
+from tests.opt_ml import Source, csv
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pandas as pd
@@ -30,67 +28,11 @@ SETTINGS = {
 }
 
 
-@pytest.fixture
-def network() -> Iterator[str]:
-    name = f"smxgb-test-{uuid.uuid4().hex[:8]}"
-    made = docker("network", "create", name)
-    assert made.returncode == 0, made.stdout
-    yield name
-    docker("network", "rm", name)
-
-
 @pytest.fixture(scope="module")
 def labelled(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with a label of 0 or 1, sorted by it."""
     label = (table["y"] > table["y"].quantile(0.7)).astype("float32")
     return table.assign(y=label).sort_values("y")
-
-
-@contextmanager
-def hosts(
-    base: Path,
-    network: str,
-    channels: Sequence[Mapping[str, Source]],
-    settings: Mapping[str, object],
-    *,
-    distribution: str = "ShardedByS3Key",
-    last: int = -1,
-    before_last: Callable[[list[Container]], None] = lambda _: None,
-) -> Iterator[list[Container]]:
-    """Start a container for each host of a job, that at the index `last` as the last; remove what is left.
-
-    `before_last` is called with the others once they have started.
-    """
-    names = [f"algo-{number}" for number in range(1, len(channels) + 1)]
-    every = sorted({name for of_host in channels for name in of_host})
-    config = {
-        name: {"ContentType": "text/csv", "S3DistributionType": distribution, "TrainingInputMode": "File"}
-        for name in every
-    }
-    started: dict[str, Container] = {}
-    try:
-        for name, of_host in sorted(
-            zip(names, channels, strict=True), key=lambda host: host[0] == names[last]
-        ):
-            write_opt_ml(
-                base / name,
-                hyperparameters=settings,
-                channels=of_host,
-                inputdataconfig=config,
-                resourceconfig={"current_host": name, "hosts": names, "network_interface_name": "ethwe"},
-            )
-            if name == names[last]:
-                before_last(list(started.values()))
-            options = ("--network", network, "--hostname", name, "--network-alias", name)
-            started[name] = start(base / name, "train", options=options)
-        yield [started[name] for name in names]
-    finally:
-        for container in started.values():
-            container.remove()
-
-
-def outcomes(containers: Sequence[Container]) -> list[Outcome]:
-    return [container.outcome() for container in containers]
 
 
 def shards(table: pd.DataFrame, *sizes: int) -> list[dict[str, Source]]:

@@ -1,4 +1,4 @@
-"""The rehearsal (`smxgb check`): a job up to one batch of each channel, and what the rest would need."""
+"""The dry run (`smxgb check`): a job up to the first batch of each channel, and the memory it would need."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from smxgb.errors import Mistakes, UserError
 from smxgb.log import log
-from smxgb.machine import memory_available
 from smxgb.rows import (
     Runs,
     Summary,
@@ -19,7 +18,7 @@ from smxgb.rows import (
     settle,
     summarise,
 )
-from smxgb.training import examine, free_gpu_memory, start_block
+from smxgb.training import Seen, check_rows, free_memory, start_block
 from smxgb.wording import counted
 
 if TYPE_CHECKING:
@@ -27,15 +26,15 @@ if TYPE_CHECKING:
 
     from smxgb.job import Channel, Job
     from smxgb.rows import Declared, Reader, Schema, Shape
-    from smxgb.training import Examined
+    from smxgb.training import Checked
 
 
 @dataclass(frozen=True)
 class _Look:
     """What the first rows of a channel have shown.
 
-    `rows` is how many there are on this host, `exact` says that it is known and not judged. `whole` says that
-    the rows that were seen are all of the job's.
+    `rows` is the number of this host's rows; `exact` says that it is counted, not estimated. `whole` says
+    that the rows that were read are all rows of the job. `reading` is the bytes that reading takes.
     """
 
     channel: Channel
@@ -46,7 +45,7 @@ class _Look:
     reading: int
 
 
-def rehearse(job: Job) -> Shape:
+def perform_dry_run(job: Job) -> Shape:
     """Log what the job would do; return the shape of the rows of train.
 
     Raises:
@@ -57,10 +56,29 @@ def rehearse(job: Job) -> Shape:
     hosts = len(job.hosts.names)
     where = "on this host" if hosts == 1 else f"on {hosts} hosts"
     log(f"Workers: {hosts * job.team.workers}, {where}, each with {counted(job.threads, 'thread')}.")
-    settings = reading_settings(job.parameters.settings, job.channels)
     mistakes = Mistakes()
-    looks: dict[str, _Look] = {}
+    declared, looks = _look_at_all(job, mistakes)
+    # A plan for the rows of some channels would be wrong.
+    is_complete = not any(mistakes)
+    shapes: Mapping[str, Shape] = {}
+    if declared is not None:
+        schema = declared.schema
+        with mistakes.collect():
+            schema, shapes = _settled(declared, looks, job)
+        with mistakes.collect():
+            checked = _check(schema, looks, shapes, job)
+            for line in checked.describe() if is_complete else ():
+                log(line)
+    mistakes.raise_any()
+    log("Nothing was found that would stop the job. Only the first rows of each channel were read.")
+    return shapes["train"]
+
+
+def _look_at_all(job: Job, mistakes: Mistakes) -> tuple[Declared | None, dict[str, _Look]]:
+    """Return what train declares, None if it can't be read, and a look at each channel that can be."""
+    settings = reading_settings(job.parameters.settings, job.channels)
     declared: Declared | None = None
+    looks: dict[str, _Look] = {}
     for channel in job.channels:
         with mistakes.collect():
             reader = open_reader(channel, settings, threads=job.threads, like=declared)
@@ -68,20 +86,7 @@ def rehearse(job: Job) -> Shape:
             looks[channel.name] = _look_at(channel, reader, job)
         if declared is None:
             break
-    known = not any(mistakes)
-    shapes: Mapping[str, Shape] = {}
-    if declared is not None:
-        schema = declared.schema
-        with mistakes.collect():
-            schema, shapes = _settled(declared, looks, job)
-        with mistakes.collect():
-            examined = _examined(schema, looks, shapes, job)
-            # A plan for the rows of some channels would be wrong.
-            for line in examined.describe() if known else ():
-                log(line)
-    mistakes.raise_any()
-    log("Nothing was found that would stop the job. Only the first rows of each channel were read.")
-    return shapes["train"]
+    return declared, looks
 
 
 def _look_at(channel: Channel, reader: Reader, job: Job) -> _Look:
@@ -90,7 +95,7 @@ def _look_at(channel: Channel, reader: Reader, job: Job) -> _Look:
     batches = runs.watch(reader.batches())
     batch = next(batches, None)
     summary = Summary() if batch is None else summarise(batch)
-    # A batch without rows is the only one: it comes after all rows were left out.
+    # Only if no row is left does a reader yield a batch without rows.
     if not summary.rows:
         raise UserError(no_rows(channel.name, summary))
     if runs.are_whole:
@@ -110,13 +115,14 @@ def _look_at(channel: Channel, reader: Reader, job: Job) -> _Look:
 def _settled(
     declared: Declared, looks: Mapping[str, _Look], job: Job
 ) -> tuple[Schema | None, dict[str, Shape]]:
-    """Return the features and the channels' shapes; no features if only rows to come tell how many."""
+    """Return the features, None if the first rows do not tell their number, and the channels' shapes."""
     summaries = {name: look.summary for name, look in looks.items()}
     types = {name: look.channel.content_type for name, look in looks.items()}
-    count, _ = count_features(summaries, types, job.parameters.settings.libsvm_indexing)
+    indexing = job.parameters.settings.libsvm_indexing
+    count, _ = count_features(summaries, types, indexing)
     schema = declared.schema
     if "train" in looks and (schema or all(look.whole for look in looks.values())):
-        schema = settle(declared, summaries, types, job.parameters.settings.libsvm_indexing)
+        schema = settle(declared, summaries, types, indexing)
     shapes = {}
     for name, look in looks.items():
         shapes[name] = replace(look.summary.shape(count), rows=look.rows)
@@ -125,24 +131,22 @@ def _settled(
     return schema, shapes
 
 
-def _examined(
+def _check(
     schema: Schema | None, looks: Mapping[str, _Look], shapes: Mapping[str, Shape], job: Job
-) -> Examined:
+) -> Checked:
     whole = "train" in looks and all(look.whole for look in looks.values())
     summaries = {name: look.summary for name, look in looks.items()}
-    return examine(
-        job.parameters,
+    seen = Seen(
         schema,
-        {name: found.label for name, found in summaries.items() if found.label},
+        {name: summary.label for name, summary in summaries.items() if summary.label},
         {name: _share(shape, looks[name].channel, job) for name, shape in shapes.items()},
-        reading=max((look.reading for look in looks.values()), default=0),
-        available=memory_available() // job.team.workers,
-        gpu_available=free_gpu_memory() if job.team.device.value == "cuda" else None,
-        whole=summaries if whole else None,
+        max((look.reading for look in looks.values()), default=0),
+        summaries if whole else None,
     )
+    return check_rows(job.parameters, seen, free_memory(job.team))
 
 
 def _share(shape: Shape, channel: Channel, job: Job) -> Shape:
-    """Return the shape of what one worker has of a channel."""
+    """Return the shape of one worker's share of a channel."""
     hosts = len(job.hosts.names) if channel.distribution == "FullyReplicated" else 1
     return replace(shape, rows=-(-shape.rows // (hosts * job.team.workers)))

@@ -1,6 +1,6 @@
 """The forecast (`smxgb check --listing`): what a group of hosts would need for files that are elsewhere.
 
-What a listing does not tell is assumed, as it was measured, and each line says so.
+What a listing does not tell is assumed from measurements, and each line says so.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smxgb.checking.dry_run import rehearse
+from smxgb.checking.dry_run import perform_dry_run
 from smxgb.checking.listing import read_listing, text_bytes
 from smxgb.environment import Hosts, Paths
 from smxgb.errors import Mistakes, UserError
@@ -18,14 +18,14 @@ from smxgb.job import FORMATS, choose_team, load_job, read_hyperparameters
 from smxgb.machine import read_machine
 from smxgb.rows import CELL_BYTES, Shape
 from smxgb.settings import parse
-from smxgb.training import UNCERTAINTY, make_plan
+from smxgb.training import UNCERTAINTY, Memory, make_plan
 from smxgb.wording import counted, readable_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from smxgb.checking.listing import Listing
-    from smxgb.job import Places, Team
+    from smxgb.job import Sources, Team
     from smxgb.machine import Machine
     from smxgb.settings import Parsed
     from smxgb.training import Plan
@@ -38,52 +38,55 @@ SKETCH = 11.5
 BIN = 16.5
 """Million values a second of one core, for the two passes that build the binned matrix."""
 TREES = (175.0, 250.0)
-"""Million values a second of one core that a round of hist goes through, at depth 6."""
+"""Million values a second of one core in a round of hist at depth 6: the lowest and the highest measured."""
 THREADS = 16
 ROUNDS = 100
-"""What is assumed where no settings say it."""
+"""Assumed where the settings do not give them."""
 SHARE_OF_CORES = 0.5
-"""What is left of the rates at worst when all cores of a host work: two threads may be one core."""
+"""The share of the rates that is left at worst if all cores of a host work: two threads may share a core."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Some rows that were looked at, and the bytes of their files once they are unpacked."""
+    """The shape of some rows that were read, and the bytes of their files when unpacked."""
 
     shape: Shape
     text: float
 
 
-def forecast_files(listing: str, hosts: int, environ: Mapping[str, str], places: Places) -> Iterator[str]:
+def forecast_files(listing: str, hosts: int, environ: Mapping[str, str], sources: Sources) -> Iterator[str]:
     """Yield what `check` says of a group: what so many hosts would do with the files of a listing.
 
     `listing` is a file's path, or "-" for the standard input. The settings are those of the job, if it has
-    any; if `places` has a folder for train, its first rows are looked at, to know all others by.
+    any. If `sources` has a folder for train, all rows are assumed to be like its first ones.
 
     Raises:
         UserError: With what is wrong with the listing, the settings or the rows.
     """
     if hosts < 1:
         raise UserError(f"--hosts {hosts} is not allowed: give the number of instances, 1 or more.")
-    if listing != "-" and not Path(listing).is_file():
+    listed = _open_listing(listing)
+    settings = read_hyperparameters(Paths.from_environ(environ), sources) or {"num_round": ROUNDS}
+    parameters = parse(settings)
+    sample = None
+    if sources.channels:
+        yield "The sample, on this machine:"
+        # This machine may have no GPU though the hosts have, and only the rows matter here.
+        job = load_job(environ, replace(sources, settings={**settings, "device": "cpu"}))
+        files = job.channels.train.files
+        sample = Sample(perform_dry_run(job), sum(text_bytes(file.path, file.size) for file in files))
+    yield from plan_group(listed, hosts, parameters, read_machine(environ), sample)
+
+
+def _open_listing(listing: str) -> Listing:
+    if listing == "-":
+        return read_listing(sys.stdin, "the standard input")
+    if not Path(listing).is_file():
         raise UserError(
             f"there is no file {listing}: give a text with a line of size and path for each file."
         )
-    if listing == "-":
-        listed = read_listing(sys.stdin, "the standard input")
-    else:
-        with Path(listing).open(encoding="utf-8", errors="replace") as lines:
-            listed = read_listing(lines, listing)
-    settings = read_hyperparameters(Paths.from_environ(environ), places) or {"num_round": ROUNDS}
-    parameters = parse(settings)
-    sample = None
-    if places.channels:
-        yield "The sample, on this machine:"
-        # Its rows are what counts: the machines to be may have GPUs, and this one none.
-        job = load_job(environ, replace(places, settings={**settings, "device": "cpu"}))
-        files = job.channels.train.files
-        sample = Sample(rehearse(job), sum(text_bytes(file.path, file.size) for file in files))
-    yield from plan_group(listed, hosts, parameters, read_machine(environ), sample)
+    with Path(listing).open(encoding="utf-8", errors="replace") as lines:
+        return read_listing(lines, listing)
 
 
 def plan_group(
@@ -91,7 +94,8 @@ def plan_group(
 ) -> Iterator[str]:
     """Yield the lines that say what each of so many hosts would read, hold and do.
 
-    `machine` is taken for one of them, but for its size; without `sample` the rows are like those measured.
+    The hosts are assumed to be like `machine`, but of another size. Without `sample`, the rows are assumed to
+    be like those that were measured.
 
     Raises:
         UserError: If the settings can't be followed by so many hosts.
@@ -109,12 +113,11 @@ def plan_group(
     yield from _shares(listing, shares)
     part = max(shares) / listing.size
     fullest = replace(shape, rows=round(shape.rows * part))
-    # The labels are not known, so classes count only if the settings number them.
+    # The labels are not known, so the number of classes is known only from the settings.
     classes = parameters.settings.num_class
     on_gpu = team.device.value == "cuda"
-    plan = make_plan(
-        parameters, {"train": fullest}, 0, classes=classes, reading=0, gpu_available=0 if on_gpu else None
-    )
+    unknown = Memory(0, 0 if on_gpu else None)
+    plan = make_plan(parameters, {"train": fullest}, unknown, classes=classes, reading=0)
     yield _memory(plan)
     spool = CELL_BYTES * (shape.columns + 1) * fullest.rows
     when = " with FastFile" if FORMATS[listing.content_type].is_cheap_to_repeat else ""
@@ -129,20 +132,21 @@ def plan_group(
 
 
 def _memory(plan: Plan) -> str:
-    if plan.gpu:
+    needed = plan.needed
+    if needed.gpu is not None:
         return (
-            f"Memory of the fullest host's GPUs together: about {readable_bytes(plan.gpu.needed)} (reckoned "
+            f"Memory of the fullest host's GPUs together: about {readable_bytes(needed.gpu)} (reckoned "
             "from XGBoost's source, not measured)."
         )
-    low, high = (round((1 + sign * UNCERTAINTY) * plan.needed) for sign in (-1, 1))
+    low, high = (round((1 + sign * UNCERTAINTY) * needed.host) for sign in (-1, 1))
     return (
-        f"Memory of the fullest host: about {readable_bytes(plan.needed)} (between {readable_bytes(low)} and "
+        f"Memory of the fullest host: about {readable_bytes(needed.host)} (between {readable_bytes(low)} and "
         f"{readable_bytes(high)}) for a {plan.kind} matrix, without validation rows."
     )
 
 
 def _team(hosts: int, parameters: Parsed, machine: Machine) -> Team:
-    """Return who trains; the machines to be are taken to have the GPUs that the settings ask for."""
+    """Return the team; the hosts are assumed to have the GPUs that the settings ask for."""
     settings, mistakes = parameters.settings, Mistakes()
     asked = settings.device == "cuda" or (settings.use_dask_gpu_training and settings.device is None)
     gpus = tuple(map(str, range(settings.workers_per_host or 1))) if asked else ()
@@ -186,7 +190,7 @@ def _shares(listing: Listing, shares: list[int]) -> Iterator[str]:
 
 
 def _time(listing: Listing, shape: Shape, part: float, parameters: Parsed, workers: int) -> str:
-    """Return the line on the seconds of processors of the host with that part of all bytes."""
+    """Return the line about the time of the host that has `part` of all bytes."""
     settings = parameters.settings
     cores = settings.nthread * workers if settings.nthread else THREADS
     values = shape.rows * shape.columns / 1e6

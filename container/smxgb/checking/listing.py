@@ -21,15 +21,14 @@ AWS_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\s+(\d+) (.+?)\s*")
 
 SHOWN_MISTAKES = 5
 PACKED = 2.3
-"""How many bytes of text a compressed byte stands for, as gzip packed the measured rows."""
+"""Bytes of text for each byte of a compressed file, as measured with gzip."""
 
 
 @dataclass(frozen=True)
 class Listing:
     """The data files of a listing: their sizes in bytes, in the order of their paths, and their type.
 
-    `text` are their bytes, those of compressed files as the text they stand for; `skipped` files hold no
-    data.
+    `text` is the bytes of all files when unpacked, `skipped` the number of files that hold no data.
     """
 
     sizes: tuple[int, ...]
@@ -44,10 +43,10 @@ class Listing:
 
 
 def read_listing(lines: Iterable[str], source: str) -> Listing:
-    """Return the files of the train channel that the lines name, each `bytes path` or as the AWS CLI lists.
+    """Return the files of the train channel. A line is `bytes path`, or one of `aws s3 ls --recursive`.
 
     Raises:
-        UserError: With the lines that are neither, or for files of no type or of several.
+        UserError: With the lines that are neither, or if the files have no type or several types.
     """
     wrong: list[str] = []
     files: dict[str, int] = {}
@@ -72,7 +71,7 @@ def read_listing(lines: Iterable[str], source: str) -> Listing:
 
 
 def text_bytes(path: PurePath, size: int) -> float:
-    """Return about how many bytes a file of so many holds, once it is unpacked."""
+    """Return the estimated bytes of a file of `size` bytes when unpacked."""
     return size * PACKED if path.suffix.lower() in SUFFIXES else size
 
 

@@ -21,7 +21,8 @@ from smxgb.job.content_types import (
     Format,
     extension,
 )
-from smxgb.job.job import Job, Places, load_job, read_hyperparameters, read_settings
+from smxgb.job.job import Job, load_job
+from smxgb.job.sources import Sources, read_hyperparameters, read_settings
 from smxgb.job.team import Device, Mode, Team, choose_team
 
 __all__ = [
@@ -41,9 +42,9 @@ __all__ = [
     "Job",
     "Mode",
     "Name",
-    "Places",
     "Readable",
     "Rejoined",
+    "Sources",
     "Team",
     "choose_team",
     "decompressed",

@@ -1,4 +1,4 @@
-"""Input channels: which there are, how their data comes, and which files hold it.
+"""Input channels: their input modes and content types, and the files that hold their data.
 
 The names, modes and content types are those of SageMaker's inputdataconfig.json and of AWS's XGBoost image.
 """
@@ -60,9 +60,9 @@ class DataFile:
 class Channel:
     """One channel with its non-empty data files, sorted by path below `folder`.
 
-    `why` says how the content type was found, `skipped` which files below the folder are no data. In Pipe
-    mode there is one file, the FIFO, of unknown size; `wrapped` says that it holds each file as a record of
-    RecordIO. `is_stated` says that the distribution stands in the configuration, which local mode leaves out.
+    `why` says how the content type was found, `skipped` names what below the folder is not data. In Pipe mode
+    there is one file, the FIFO, of unknown size; `wrapped` says that it holds each file as a record of
+    RecordIO. `is_stated` says that the configuration names the distribution, which local mode leaves out.
     """
 
     name: Name
@@ -169,7 +169,7 @@ def _channel(name: Name, config: object, folder: Path, *, alone: bool) -> Channe
     wrapper = choice.one_of("RecordWrapperType", "None", ("None", "RecordIO"))
     if wrapper != "None" and mode != "Pipe":
         choice.must_not("RecordWrapperType", f"only Pipe mode wraps files, and the channel's is {mode}")
-    # The first bytes of a file say better whether it is compressed, and with what.
+    # The value is checked and not used: the first bytes of a file show whether it is compressed.
     choice.one_of("CompressionType", "None", ("None", "Gzip"))
     given = choice.content_type()
     if mode == "Pipe" and given is None:
@@ -233,7 +233,7 @@ class _Choice:
                     "files so, and leave charset out."
                 )
         if kind not in CONTENT_TYPES:
-            # What stands before the slash makes application/json look like Parquet.
+            # Only what follows the slash is compared, or application/json would be nearest to Parquet's.
             alike = {name.split("/")[-1]: name for name in CONTENT_TYPES if ("/" in name) == ("/" in kind)}
             close = get_close_matches(kind.split("/")[-1], alike, n=1)
             hint = f" Did you mean {alike[close[0]]!r}?" if close else ""
@@ -263,9 +263,10 @@ def _no_folder(folder: Path) -> str:
 
 
 def _no_files(folder: Path, skipped: tuple[str, ...]) -> str:
-    found = f"only {', '.join(skipped[:5])}, which are no data" if skipped else "no file at all"
+    others = f", only {', '.join(skipped[:5])}" if skipped else ""
     return (
-        f"channel '{folder.name}' holds {found}: check the channel's S3 address and that its files have rows."
+        f"channel '{folder.name}' holds no data file{others}: check the channel's S3 address and that its "
+        "files have rows."
     )
 
 

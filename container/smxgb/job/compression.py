@@ -1,4 +1,4 @@
-"""Compressed files: told by their first bytes, and read as what they hold."""
+"""Compressed files: recognised by their first bytes, and decompressed as they are read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GZIP, BZIP2, ZSTD = b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd"
 """The first bytes of files that are read (RFC 1952; bzip2's manual; RFC 8878)."""
 
 SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
-"""How a frame begins that zstd passes over, as some programs write one before the first (RFC 8878)."""
+"""How a skippable frame of zstd begins, which some programs write before the data (RFC 8878)."""
 
 FOREIGN = {
     b"\xfd7zXZ\0": "xz",
@@ -25,7 +25,7 @@ FOREIGN = {
 """The first bytes of files that are not read."""
 
 SUFFIXES = frozenset({".gz", ".gzip", ".bz2", ".zst", ".zstd"})
-"""What the names of compressed files have behind the extension of what they hold."""
+"""The last extensions of compressed files; before it stands the extension of what they hold."""
 
 
 class Readable(Protocol):
@@ -36,7 +36,7 @@ class Readable(Protocol):
 
 
 class Rejoined(io.RawIOBase):
-    """What was read of a file already, then the rest of it."""
+    """A stream of which the first bytes have been read already: it gives them again, then the rest."""
 
     def __init__(self, head: bytes, read: Callable[[int], bytes]) -> None:
         self.given = 0
@@ -44,7 +44,7 @@ class Rejoined(io.RawIOBase):
         self._read = read
 
     def readable(self) -> bool:
-        """Say so, as Python's own wrappers ask for it."""
+        """Return True, for Python's own wrappers ask."""
         return True
 
     def read(self, size: int = -1, /) -> bytes:
@@ -56,14 +56,14 @@ class Rejoined(io.RawIOBase):
         return chunk
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """Fill a buffer as far as one read goes, and return how far."""
+        """Fill a buffer with what one read gives, and return the number of bytes."""
         chunk = self.read(len(buffer))
         buffer[: len(chunk)] = chunk
         return len(chunk)
 
 
 def read_fully(read: Callable[[int], bytes], size: int) -> bytes:
-    """Return `size` bytes, fewer only at the end, of what may give fewer at a time."""
+    """Return the next `size` bytes, fewer only at the end, even if each read gives fewer."""
     chunk = read(size)
     if len(chunk) in {0, size}:
         return chunk
@@ -76,7 +76,7 @@ def read_fully(read: Callable[[int], bytes], size: int) -> bytes:
 
 
 def is_compressed(head: bytes) -> bool:
-    """Return whether a file that begins with `head` is compressed as files may be."""
+    """Return whether a file that begins with `head` is compressed with gzip, bzip2 or zstd."""
     return head.startswith((GZIP, BZIP2)) or _is_zstd(head)
 
 
@@ -88,15 +88,15 @@ def foreign(head: bytes) -> str | None:
 def decompressed(raw: Readable) -> Readable:
     """Return the stream, decompressed if its first bytes are those of gzip, bzip2 or zstd.
 
-    What comes of it raises EOFError, ValueError, OSError without a number or Arrow's own errors where it is
-    damaged or cut off.
+    Where the file is damaged or cut off, reading from the result raises EOFError, ValueError, an OSError
+    without errno, or an error of Arrow.
     """
     head = read_fully(raw.read, len(ZSTD))
     joined = Rejoined(head, raw.read)
     if not is_compressed(head):
         return joined
     if head.startswith(BZIP2):
-        import bz2  # noqa: PLC0415 - hardly ever needed; Arrow's own stumbles over an empty member
+        import bz2  # noqa: PLC0415 - rarely needed; Arrow's own fails at an empty member
 
         return bz2.BZ2File(joined)
     import pyarrow as pa  # noqa: PLC0415 - the names of content types need no Arrow

@@ -1,4 +1,4 @@
-"""The job: all that the configuration says, checked against itself, as one frozen value."""
+"""The job: the whole configuration, its parts checked against each other, as one frozen value."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smxgb.environment import Paths, can_write, read_hosts, read_json
-from smxgb.errors import Mistakes, UserError
-from smxgb.job.channels import find_channels
+from smxgb.errors import Mistakes
+from smxgb.job.sources import SAGEMAKER, Sources, read_channels, read_settings
 from smxgb.job.team import choose_team, refuse_pipes
 from smxgb.machine import read_machine
-from smxgb.settings import kind_of, parse, tunes_on_train
+from smxgb.settings import kind_of, tunes_on_train
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Job:
     """One training job, as one host sees it.
 
-    `notes` are lines for the log about what was understood differently from how it was written.
+    `notes` are lines for the log: what was read differently from how it is written, and what has no effect.
     """
 
     paths: Paths
@@ -44,20 +44,8 @@ class Job:
         return self.parameters.settings.nthread or max(1, self.machine.threads // self.team.workers)
 
 
-@dataclass(frozen=True)
-class Places:
-    """Where a job's hyperparameters and channels are, if not where SageMaker puts them.
-
-    `settings` are the hyperparameters themselves, if they are in no file.
-    """
-
-    hyperparameters: Path | None = None
-    channels: Mapping[str, Path] | None = None
-    settings: Mapping[str, object] | None = None
-
-
-def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
-    """Read and check the configuration of this host, and list its files; their data is not read yet.
+def load_job(environ: Mapping[str, str], sources: Sources = SAGEMAKER) -> Job:
+    """Read and check the configuration of this host, and list its data files without reading their rows.
 
     Raises:
         UserError: With every mistake of the configuration.
@@ -69,9 +57,9 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     with mistakes.collect():
         hosts = read_hosts(paths)
     with mistakes.collect():
-        parameters = read_settings(paths, places, mistakes)
+        parameters = read_settings(paths, sources, mistakes)
     with mistakes.collect():
-        channels = _channels(paths, places, alone=hosts is None or len(hosts.names) == 1)
+        channels = read_channels(paths, sources, alone=hosts is None or len(hosts.names) == 1)
     with mistakes.collect():
         checkpoints = read_json(paths.config / "checkpointconfig.json")
     if parameters:
@@ -93,56 +81,12 @@ def load_job(environ: Mapping[str, str], places: Places = Places()) -> Job:
     return Job(paths, hosts, machine, parameters, channels, team, tuple(notes))
 
 
-def read_settings(paths: Paths, places: Places, mistakes: Mistakes | None = None) -> Parsed:
-    """Return the job's settings alone.
-
-    Raises UserError; with `mistakes`, that notes what is wrong with single settings, for a file only.
-    """
-    return parse(read_hyperparameters(paths, places), mistakes)
-
-
-def read_hyperparameters(paths: Paths, places: Places) -> Mapping[str, object]:
-    """Return the hyperparameters as given. A file that was named must be there; SageMaker's may be missing.
-
-    Raises UserError for a file that can't be read.
-    """
-    if places.settings is not None:
-        return places.settings
-    named = places.hyperparameters
-    if named is not None and not named.exists():
-        raise UserError(f"there is no file {named}: give the path of a JSON file with the hyperparameters.")
-    return read_json(named or paths.config / "hyperparameters.json")
-
-
 def _cross_check(parameters: Parsed, team: Team, channels: Channels, mistakes: Mistakes) -> None:
-    """Note what the settings, or those who train, ask of the channels in vain."""
+    """Note what the settings and the team need of the channels and do not find there."""
     refuse_pipes(team, channels, mistakes)
     _need_groups(parameters.settings, channels, mistakes)
     if channels.validation is None:
         _need_validation(parameters.settings, mistakes)
-
-
-def _channels(paths: Paths, places: Places, *, alone: bool) -> Channels:
-    if places.channels is not None:
-        return find_channels({name: {} for name in places.channels}, places.channels, alone=alone)
-    config = read_json(paths.config / "inputdataconfig.json")
-    names = sorted(config) or sorted(folder.name for folder in paths.data.glob("*") if folder.is_dir())
-    if not names:
-        raise UserError(_no_channel(paths.data))
-    folders = {name: paths.data / name for name in names}
-    return find_channels({name: config.get(name, {}) for name in names}, folders, alone=alone)
-
-
-def _no_channel(folder: Path) -> str:
-    if files := sorted(path.name for path in folder.glob("*")):
-        return (
-            f"there is no input channel: {folder} holds {files[0]!r} and no folder. A channel is a folder of "
-            f"files: move it to {folder / 'train'}."
-        )
-    return (
-        f"there is no input channel: {folder} holds no folder, and inputdataconfig.json names none. Give the "
-        "job a channel named 'train'."
-    )
 
 
 def _check_spool_dir(parameters: Parsed, mistakes: Mistakes) -> None:
@@ -169,7 +113,7 @@ def _refuse_what_comes_later(parameters: Parsed, mistakes: Mistakes) -> None:
 
 def _need_groups(settings: Hyperparameters, channels: Channels, mistakes: Mistakes) -> None:
     objective = settings.objective
-    # XGBoost would take all rows of such a table for one query.
+    # These content types have no queries of their own, and XGBoost would take all rows for one.
     holds_tables = any(channel.format.is_table for channel in channels if channel.files)
     if kind_of(objective) == "ranking" and settings.group_column is None and holds_tables:
         mistakes.add(
@@ -179,7 +123,7 @@ def _need_groups(settings: Hyperparameters, channels: Channels, mistakes: Mistak
 
 
 def _unused(settings: Hyperparameters, channels: Channels) -> Iterator[str]:
-    """Yield the lines of the log that say what is there, and not read."""
+    """Yield lines for the log about columns that are not read, and a setting without effect."""
     for channel in channels:
         for name, values in channel.partitions.items():
             if len(values) == 1 or name in settings.drop_columns:

@@ -1,4 +1,4 @@
-"""Modes: who trains. The device, the mode, and how many workers a host has, each with the reason for it."""
+"""The team that trains a job: the mode, the device and the workers of a host, each with the reason for it."""
 
 from __future__ import annotations
 
@@ -40,17 +40,18 @@ class Team:
 
 
 def choose_team(parameters: Parsed, hosts: Hosts | None, machine: Machine, mistakes: Mistakes) -> Team:
-    """Return who trains. What can't be is noted as a mistake; hosts that could not be read count as one."""
+    """Return the workers of a job, after noting what the settings ask for and this machine can't do.
+
+    `hosts` None, for their file can't be read, counts as one host.
+    """
     settings = parameters.settings
     device = _choose_device(parameters, machine, mistakes)
     count = len(hosts.names) if hosts else 1
     several = count > 1
     if device.value == "cuda":
-        mode, workers = _on_gpus(parameters, machine, mistakes, several=several)
+        mode, workers = _on_gpus(parameters, machine, count, mistakes)
     else:
-        mode, workers = _on_processors(settings, mistakes, several=several)
-    if mode.value == "collective":
-        mode = Choice("collective", f"{count} hosts")
+        mode, workers = _on_processors(settings, count, mistakes)
     if several or workers > 1:
         alone, cure = (
             ("one host", "use instance_count=1") if several else ("one worker", "set workers_per_host=1")
@@ -61,7 +62,7 @@ def choose_team(parameters: Parsed, hosts: Hosts | None, machine: Machine, mista
 
 
 def refuse_pipes(team: Team, channels: Channels, mistakes: Mistakes) -> None:
-    """Note channels in Pipe mode, whose rows only one reader gets, if a host's workers are to share them."""
+    """Note channels in Pipe mode if the workers of a host would have to share them: a pipe has one reader."""
     for channel in channels:
         if channel.mode == "Pipe" and team.mode.value == "dask":
             mistakes.add(
@@ -72,9 +73,8 @@ def refuse_pipes(team: Team, channels: Channels, mistakes: Mistakes) -> None:
 
 def _choose_device(parameters: Parsed, machine: Machine, mistakes: Mistakes) -> Choice[Device]:
     settings = parameters.settings
-    only = _runs_on_processors_only(settings)
-    if only:
-        what, instead = only
+    if without := _without_gpu_version(settings):
+        what, instead = without
         if settings.device == "cuda":
             mistakes.add(f"{what} does not run on a GPU: use device=cpu, or {instead}.")
         elif settings.use_dask_gpu_training and settings.device is None:
@@ -101,8 +101,8 @@ def _choose_device(parameters: Parsed, machine: Machine, mistakes: Mistakes) -> 
     return Choice("cpu", "no GPU is there")
 
 
-def _runs_on_processors_only(settings: Hyperparameters) -> tuple[str, str] | None:
-    """Return what has no GPU version, and what would do instead; None if all has one."""
+def _without_gpu_version(settings: Hyperparameters) -> tuple[str, str] | None:
+    """Return the setting without a GPU version in XGBoost, and what to set instead; None if there is none."""
     if settings.booster == "gblinear":
         return "booster=gblinear", "use booster=gbtree"
     if settings.updater or settings.method == "exact":
@@ -111,9 +111,10 @@ def _runs_on_processors_only(settings: Hyperparameters) -> tuple[str, str] | Non
 
 
 def _on_gpus(
-    parameters: Parsed, machine: Machine, mistakes: Mistakes, *, several: bool
+    parameters: Parsed, machine: Machine, hosts: int, mistakes: Mistakes
 ) -> tuple[Choice[Mode], int]:
-    """Return the mode and the workers of a host with GPUs: one process for each, since none can drive two."""
+    """Return the mode and the workers of a host with GPUs: one for each, since none can drive two."""
+    several = hosts > 1
     settings = parameters.settings
     gpus = len(machine.gpus)
     workers = settings.workers_per_host or gpus
@@ -135,14 +136,13 @@ def _on_gpus(
     if settings.use_dask_gpu_training and several:
         return Choice("dask", "as asked for"), 1
     if several:
-        return Choice("collective", ""), 1
+        return Choice("collective", f"{hosts} hosts"), 1
     unneeded = ": use_dask_gpu_training has nothing to share out" if settings.use_dask_gpu_training else ""
     return Choice("single", f"one host with one GPU{unneeded}" if gpus == 1 else "workers_per_host=1"), 1
 
 
-def _on_processors(
-    settings: Hyperparameters, mistakes: Mistakes, *, several: bool
-) -> tuple[Choice[Mode], int]:
+def _on_processors(settings: Hyperparameters, hosts: int, mistakes: Mistakes) -> tuple[Choice[Mode], int]:
+    """Return the mode and the workers of a host that trains on its processors."""
     if settings.use_dask_gpu_training:
         return Choice("dask", "as asked for"), settings.workers_per_host or 1
     if (settings.workers_per_host or 1) > 1:
@@ -150,11 +150,11 @@ def _on_processors(
             f"workers_per_host={settings.workers_per_host} goes with use_dask_gpu_training=true, or with "
             "GPUs: set that too, or leave it out."
         )
-    return Choice("collective", "") if several else Choice("single", "one host"), 1
+    return Choice("collective", f"{hosts} hosts") if hosts > 1 else Choice("single", "one host"), 1
 
 
 def _for_one_worker(parameters: Parsed) -> Iterator[tuple[str, str, str]]:
-    """Yield what can't be shared among workers, why where that is not plain, and what would do instead."""
+    """Yield what only one worker can do, the reason as a clause or nothing, and what to do instead."""
     settings = parameters.settings
     if settings.booster == "gblinear":
         yield "booster=gblinear", ", since several would end with different models", "use booster=gbtree"
@@ -164,5 +164,5 @@ def _for_one_worker(parameters: Parsed) -> Iterator[tuple[str, str, str]]:
         why = ", since it compares each row with all that come after it in time"
         yield "objective=survival:cox", why, "use objective=survival:aft"
     for metric in parameters.metrics:
-        if metric.base in {"cox-nloglik", "ams"} and settings.objective != "survival:cox":
+        if not metric.entry.shared and settings.objective != "survival:cox":
             yield f"metric {metric.name}", "", "leave the metric out"

@@ -1,4 +1,4 @@
-"""What settings must have in common: the rules between two or more of them that need no look at the data."""
+"""Consistency: the rules between two or more settings that can be checked without the data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from smxgb.settings.declaration import Hyperparameters
 
 type Finding = tuple[frozenset[str], str]
-"""The fields that a sentence speaks of, and the sentence."""
+"""The settings that a sentence speaks of, by their names, and the sentence."""
 
 _LINEAR_UPDATERS = frozenset({"shotgun", "coord_descent"})
 _MODIFIERS = frozenset({"refresh", "prune"})
@@ -29,11 +29,12 @@ def conflicts(settings: Hyperparameters) -> Iterator[Finding]:
     yield from _about_updaters(settings)
     yield from _about_columns(settings)
     yield from _about_categories(settings)
+    yield from _about_cross_validation(settings)
     yield from _about_ports(settings)
 
 
-def _finding(fields: set[str], text: str) -> Finding:
-    return frozenset(fields), text
+def _finding(names: set[str], text: str) -> Finding:
+    return frozenset(names), text
 
 
 def _about_objective(settings: Hyperparameters) -> Iterator[Finding]:
@@ -79,8 +80,8 @@ def _about_groups(settings: Hyperparameters) -> Iterator[Finding]:
     if weights and settings.group_column is not None and kind_of(objective) != "ranking":
         yield _finding(
             {weights, "group_column", "objective"},
-            f"group_column makes XGBoost read one weight a group, and objective={objective} needs one a row: "
-            f"leave out group_column or {weights}.",
+            f"with group_column XGBoost reads one weight for each group, and objective={objective} needs one "
+            f"for each row: leave out group_column or {weights}.",
         )
 
 
@@ -94,7 +95,7 @@ def _about_base_score(settings: Hyperparameters) -> Iterator[Finding]:
             f"base_score has {len(scores)} numbers, and the model has {outputs} "
             f"output{'s' if outputs != 1 else ''}: give one number, or one for each output.",
         )
-    # XGBoost takes a probability of 0 or 1, and begins with log-odds that no round makes good again.
+    # XGBoost accepts a probability of 0 or 1, but its log-odds are infinite, and no round can correct them.
     low, high = OBJECTIVES[objective].base_score
     if not all(low < score < high for score in scores):
         below = "" if high == inf else f" and below {high:g}"
@@ -152,7 +153,7 @@ def _about_updaters(settings: Hyperparameters) -> Iterator[Finding]:
     elif len(growers := [name for name in updaters if name.startswith("grow_")]) > 1:
         yield _finding(
             {"updater"},
-            f"updater={','.join(updaters)} has {len(growers)} that grow trees, and one tree is grown once: "
+            f"updater={','.join(updaters)} names {len(growers)} that grow trees, and a tree is grown by one: "
             "keep one of them.",
         )
     elif updaters and updaters[0] in _MODIFIERS:
@@ -188,8 +189,8 @@ def _about_columns(settings: Hyperparameters) -> Iterator[Finding]:
     if settings.csv_weights and settings.label_lower_column is not None:
         yield _finding(
             {"csv_weights", "label_lower_column"},
-            "csv_weights takes the column right after the label, and there are bounds in the label's place: "
-            "name the weights in weight_column instead.",
+            "csv_weights needs the weights right after the label, and a job with label_lower_column has its "
+            "bounds there: name the weights' column in weight_column instead.",
         )
     roles: dict[object, str] = {}
     for field in (
@@ -214,6 +215,14 @@ def _about_columns(settings: Hyperparameters) -> Iterator[Finding]:
                 "(the column is no feature anyway).",
             )
         roles[column] = field
+
+
+def _about_cross_validation(settings: Hyperparameters) -> Iterator[Finding]:
+    if settings.num_cv_round is not None and settings.kfold is None:
+        yield _finding(
+            {"_num_cv_round", "_kfold"},
+            "_num_cv_round repeats a cross validation, and there is none without _kfold: leave it out.",
+        )
 
 
 def _about_ports(settings: Hyperparameters) -> Iterator[Finding]:

@@ -11,7 +11,8 @@ from smxgb.errors import Mistakes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from smxgb.settings.declaration import ColumnRef, Hyperparameters, Sign
+    from smxgb.settings.declaration import Hyperparameters
+    from smxgb.settings.value_types import ColumnRef, Sign
 
 
 def resolve_constraints(settings: Hyperparameters, feature_names: Sequence[str]) -> dict[str, object]:
@@ -54,7 +55,7 @@ def _monotone(
 def _position(ref: ColumnRef, feature_names: Sequence[str], mistakes: Mistakes) -> int:
     if isinstance(ref, int) and 0 <= ref < len(feature_names):
         return ref
-    # A header may hold a number as a name; it is a position only where no feature has that name.
+    # A number that is no position may still be the name that a header gives to a feature.
     if str(ref) in feature_names:
         return list(feature_names).index(str(ref))
     if isinstance(ref, int):

@@ -3,126 +3,80 @@
 from __future__ import annotations
 
 import re
-from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from smxgb.settings.declaration import OBSOLETE, Hyperparameters, Use, name_of, trait_of
+from smxgb.settings.declaration import OBSOLETE, TRAITS, Hyperparameters
 from smxgb.settings.metrics import METRICS, MOST_DEFINITIONS, metric_definitions
 from smxgb.settings.upstream import defaults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-USES: tuple[Use, ...] = get_args(Use)
-
-COMMON = frozenset(
-    {
-        "num_round",
-        "objective",
-        "eval_metric",
-        "early_stopping_rounds",
-        "eta",
-        "max_depth",
-        "min_child_weight",
-        "subsample",
-        "colsample_bytree",
-        "seed",
-        "label_column",
-    }
-)
-"""The settings that most jobs have; the README shows them first."""
-
-_BY_THE_JOB = frozenset(
-    {
-        "num_class",
-        "device",
-        "nthread",
-        "seed_per_iteration",
-        "base_score",
-        "monotone_constraints",
-        "interaction_constraints",
-        "updater",
-        "quantile_alpha",
-        "expectile_alpha",
-        "lambdarank_num_pair_per_sample",
-    }
-)
-"""Parameters of XGBoost without one value of their own: the data, the machine or other settings decide."""
+    from smxgb.settings.declaration import Use
 
 _UNBOUNDED = 2**31 - 1
 
 
-def allowed(field: str) -> str:
+_NOUNS = {
+    "boolean": "true or false",
+    "string": "a text",
+    "integer": "a whole number",
+    "number": "a number",
+}
+"""What the types of JSON schema are called in a sentence."""
+
+
+def allowed(name: str) -> str:
     """Return the values that a setting takes, as words that follow "it must be"."""
-    if field == "csv_delimiter":
-        return "auto, tab, or one character that is no letter, digit, quote, dot or sign"
-    if field == "monotone_constraints":
-        return '-1, 0 or 1 for each feature, as (1,0,-1) or {"age": 1}'
-    if field == "interaction_constraints":
-        return 'groups of features by position or name, as [[0,1],[2,3]] or [["age","height"]]'
-    return _words(
-        Hyperparameters.model_fields[field].annotation, Hyperparameters.model_fields[field].metadata
-    )
+    return _words(_type_of(name))
 
 
-def choices(field: str) -> tuple[str, ...]:
-    """Return the words that a setting is chosen from, empty if it is no choice."""
-    annotation, _ = _core(Hyperparameters.model_fields[field].annotation, [])
-    if get_origin(annotation) is tuple:
-        annotation = get_args(annotation)[0]
-    return get_args(annotation) if get_origin(annotation) is Literal else ()
+def choices(name: str) -> tuple[str, ...]:
+    """Return the words that a setting, or each item of a list, is chosen from; none if any value will do."""
+    schema = _type_of(name)
+    return tuple(schema.get("items", schema).get("enum", ()))
 
 
-def _words(annotation: Any, metadata: list[Any]) -> str:
-    annotation, metadata = _core(annotation, metadata)
-    if get_origin(annotation) is Literal:
-        return f"one of {', '.join(map(str, get_args(annotation)))}"
-    if get_origin(annotation) is tuple:
-        return f"{_words(get_args(annotation)[0], [])}, or a list of such"
-    if annotation is bool:
-        return "true or false"
-    if annotation in {int, float}:
-        return _range("a whole number" if annotation is int else "a number", metadata)
-    if annotation is str:
-        return "a text"
-    return "a column's name, or its index (negative: from the end)"
+@cache
+def _schema() -> Mapping[str, Any]:
+    """Return the JSON schema of all settings, each by its name."""
+    return Hyperparameters.model_json_schema()
 
 
-def _core(annotation: Any, metadata: list[Any]) -> tuple[Any, list[Any]]:
-    """Return an annotation without "or None" and `Annotated`, and the limits found on the way."""
-    if get_origin(annotation) in {UnionType, Union}:
-        members = [member for member in get_args(annotation) if member is not type(None)]
-        return _core(members[0], metadata) if len(members) == 1 else (annotation, metadata)
-    if get_origin(annotation) is Annotated:
-        inner, *fields = get_args(annotation)
-        return _core(inner, [*metadata, *(limit for field in fields for limit in field.metadata)])
-    return annotation, metadata
+def _type_of(name: str) -> Mapping[str, Any]:
+    """Return the JSON schema of a setting's values, without the null of one that is not set."""
+    schema: Mapping[str, Any] = _schema()["properties"][name]
+    return next((some for some in schema.get("anyOf", ()) if some != {"type": "null"}), schema)
 
 
-def _range(noun: str, metadata: list[Any]) -> str:
-    limits = {
-        side: getattr(limit, side)
-        for limit in metadata
-        for side in ("ge", "gt", "le", "lt")
-        if hasattr(limit, side)
-    }
-    if limits.get("le", 0) >= _UNBOUNDED:
-        del limits["le"]
-    if limits.get("ge", 0) <= -_UNBOUNDED:
-        del limits["ge"]
-    match limits:
-        case {"ge": low, "le": high}:
-            return f"{noun} from {low} to {high}"
-        case {"gt": low, "le": high}:
-            return f"{noun} above {low}, up to {high}"
-        case {"gt": low, "lt": high}:
-            return f"{noun} above {low} and below {high}"
-        case {"ge": low}:
-            return f"{noun}, {low} or more"
-        case {"gt": low}:
-            return f"{noun} above {low}"
+def _words(schema: Mapping[str, Any]) -> str:
+    match schema:
+        case {"allowed": str(words)}:
+            return words
+        case {"enum": words}:
+            return f"one of {', '.join(map(str, words))}"
+        case {"type": "array", "items": item}:
+            return f"{_words(item)}, or a list of such"
         case _:
-            return noun
+            return f"{_NOUNS[schema['type']]}{_range(schema)}"
+
+
+def _range(schema: Mapping[str, Any]) -> str:
+    bounds = {key: value for key, value in schema.items() if key.endswith(("imum", "Minimum", "Maximum"))}
+    match {key: value for key, value in bounds.items() if abs(value) < _UNBOUNDED}:
+        case {"minimum": low, "maximum": high}:
+            return f" from {low} to {high}"
+        case {"exclusiveMinimum": low, "maximum": high}:
+            return f" above {low}, up to {high}"
+        case {"exclusiveMinimum": low, "exclusiveMaximum": high}:
+            return f" above {low} and below {high}"
+        case {"minimum": low}:
+            return f", {low} or more"
+        case {"exclusiveMinimum": low}:
+            return f" above {low}"
+        case _:
+            return ""
 
 
 def describe(content_types: Mapping[str, str]) -> dict[str, object]:
@@ -133,7 +87,7 @@ def describe(content_types: Mapping[str, str]) -> dict[str, object]:
     """
     upstream = defaults()
     return {
-        "hyperparameters": [_described(field, upstream) for field in Hyperparameters.model_fields],
+        "hyperparameters": [_described(name, upstream) for name in TRAITS],
         "obsolete_hyperparameters": dict(OBSOLETE),
         "content_types": {
             kind: [name for name, named in content_types.items() if named == kind]
@@ -153,18 +107,18 @@ def describe(content_types: Mapping[str, str]) -> dict[str, object]:
     }
 
 
-def _described(field: str, upstream: Mapping[str, str]) -> dict[str, object]:
-    info, trait = Hyperparameters.model_fields[field], trait_of(field)
+def _described(name: str, upstream: Mapping[str, str]) -> dict[str, object]:
+    trait, required = TRAITS[name], _is_required(name)
     described: dict[str, object] = {
-        "name": name_of(field),
-        "allowed": allowed(field),
-        "required": info.is_required(),
-        "default": None if info.is_required() else _default(field, upstream),
-        "description": info.description,
+        "name": name,
+        "allowed": allowed(name),
+        "required": required,
+        "default": None if required else _default(name, upstream),
+        "description": _meaning(name),
         "read_by": trait.use,
     }
-    if choices(field):
-        described["choices"] = list(choices(field))
+    if choices(name):
+        described["choices"] = list(choices(name))
     if trait.aliases:
         described["aliases"] = list(trait.aliases)
     if trait.tune:
@@ -172,36 +126,49 @@ def _described(field: str, upstream: Mapping[str, str]) -> dict[str, object]:
     return described
 
 
-def _default(field: str, upstream: Mapping[str, str]) -> object:
+def _is_required(name: str) -> bool:
+    return name in _schema()["required"]
+
+
+def _meaning(name: str) -> str:
+    return str(_schema()["properties"][name]["description"])
+
+
+def _default(name: str, upstream: Mapping[str, str]) -> object:
     """Return the value that a setting has where a job leaves it out; None where its meaning says which."""
-    declared = Hyperparameters.model_fields[field].default
-    if declared is not None or trait_of(field).use != "xgboost" or field in _BY_THE_JOB:
+    declared = _schema()["properties"][name]["default"]
+    if declared is not None or TRAITS[name].use != "xgboost" or TRAITS[name].varies:
         return declared
-    text = upstream[name_of(field)]
-    kind, _ = _core(Hyperparameters.model_fields[field].annotation, [])
-    if kind is bool:
-        return text != "0"
-    return kind(f"{float(text):.6g}") if kind in {int, float} else text
+    text = upstream[name]
+    match _type_of(name):
+        case {"type": "boolean"}:
+            return text != "0"
+        case {"type": "integer"}:
+            return int(text)
+        case {"type": "number"}:
+            return float(f"{float(text):.6g}")
+        case _:
+            return text
 
 
 def settings_table() -> str:
     """Return the README's tables of settings and metrics in Markdown, those that most jobs set first."""
     upstream = defaults()
-    fields = {use: [f for f in Hyperparameters.model_fields if trait_of(f).use == use] for use in USES}
-    common = [field for field in Hyperparameters.model_fields if name_of(field) in COMMON]
-    others = {use: [field for field in fields[use] if field not in common] for use in USES}
-    later = ", ".join(f"`{name_of(field)}`" for field in fields["later"]) or "none"
+    common = [name for name, trait in TRAITS.items() if trait.common]
     obsolete = ", ".join(f"`{name}` ({reason})" for name, reason in sorted(OBSOLETE.items()))
     return "\n\n".join(
         (
             _table(common, upstream),
-            _folded("All other parameters of XGBoost", _table(others["xgboost"], upstream)),
-            _folded("The container's other settings", _table(others["container"], upstream)),
+            _folded("All other parameters of XGBoost", _table(_others("xgboost"), upstream)),
+            _folded("The container's other settings", _table(_others("container"), upstream)),
             _folded("Metrics for `eval_metric`", _metrics()),
-            f"Not in this version, which takes nothing but their defaults: {later}.",
             f"Obsolete, accepted with a line in the log that says why: {obsolete}.\n",
         )
     )
+
+
+def _others(use: Use) -> list[str]:
+    return [name for name, trait in TRAITS.items() if trait.use == use and not trait.common]
 
 
 def _folded(title: str, content: str) -> str:
@@ -218,24 +185,24 @@ def _metrics() -> str:
     return "\n\n".join([*(f"{direction}: {names}." for direction, names in lists.items()), at])
 
 
-def _table(fields: list[str], upstream: Mapping[str, str]) -> str:
+def _table(names: list[str], upstream: Mapping[str, str]) -> str:
     head = ["| name | allowed | default | meaning |", "|---|---|---|---|"]
-    return "\n".join([*head, *(_row(field, upstream) for field in fields)])
+    return "\n".join([*head, *(_row(name, upstream) for name in names)])
 
 
-def _row(field: str, upstream: Mapping[str, str]) -> str:
-    info, trait = Hyperparameters.model_fields[field], trait_of(field)
-    name = ", ".join(f"`{name}`" for name in (name_of(field), *trait.aliases))
-    default = "**required**" if info.is_required() else _default_text(_default(field, upstream))
+def _row(name: str, upstream: Mapping[str, str]) -> str:
+    trait = TRAITS[name]
+    names = ", ".join(f"`{given}`" for given in (name, *trait.aliases))
+    default = "**required**" if _is_required(name) else _default_text(_default(name, upstream))
     tuned = f" (tuning: {trait.tune[0]:g} to {trait.tune[1]:g})" if trait.tune else ""
-    return f"| {name} | {allowed(field).replace('|', '\\|')}{tuned} | {default} | {info.description} |"
+    return f"| {names} | {allowed(name).replace('|', '\\|')}{tuned} | {default} | {_meaning(name)} |"
 
 
 def _default_text(default: object) -> str:
     match default:
         case None:
             return ""
-        case ():
+        case []:
             return "none"
         case bool():
             return str(default).lower()

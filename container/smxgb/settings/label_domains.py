@@ -1,4 +1,4 @@
-"""Labels: what is known of those of some rows, and the domains that they may have to lie in."""
+"""Labels: a summary of the labels of some rows, and the labels that objectives and metrics take."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DISTINCT = 20
-"""Labels are listed up to this many different ones."""
+"""The different labels of some rows are listed if there are at most this many."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from smxgb.errors import UserError
 from smxgb.settings.metrics import (
     CURVES,
+    OF_BOUNDS,
     RANKING_CUT,
     Metric,
     default_metric,
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from smxgb.settings.declaration import Hyperparameters
 
 _DATA_SET = re.compile(r"\s*(train|validation)[:-]", re.IGNORECASE)
-_OF_BOUNDS = ("aft-nloglik", "interval-regression-accuracy")
-_ALPHAS = {"quantile": "quantile_alpha", "expectile": "expectile_alpha"}
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,8 @@ class MetricChoice:
 def choose_metrics(settings: Hyperparameters, mistakes: Mistakes, *, objective_known: bool) -> MetricChoice:
     """Return what a job evaluates after each round; what is wrong with it is noted in `mistakes`.
 
-    `early_stopping_metric` joins the list if it is not in it. `objective_known` false says that the job's
-    objective is a mistake, so that nothing can be said of what fits it.
+    `early_stopping_metric` joins the list if it is not in it. Without `objective_known`, because the
+    job's objective is a mistake, metrics are not compared with it.
     """
     default = _default(settings)
 
@@ -68,18 +67,8 @@ def choose_metrics(settings: Hyperparameters, mistakes: Mistakes, *, objective_k
                 f"_tuning_objective_metric={settings.tuning_metric!r} is no metric of this container: "
                 "the tuner's own metric definition must find it in the log."
             )
-        if not settings.eval_train and tunes_on_train(settings):
-            mistakes.add(
-                f"the tuning job optimises {settings.tuning_metric!r}, and eval_train=false leaves it out of "
-                "the log: leave out eval_train, or tune a metric of the validation channel."
-            )
+    _check_data_sets(settings, mistakes)
     watched = settings.early_stopping_metric
-    if watched and _on_train(watched):
-        bare = _DATA_SET.sub("", watched)
-        mistakes.add(
-            f"early_stopping_metric={watched!r} is a metric of the training rows, and early stopping watches "
-            f"the validation channel: set {bare}."
-        )
     monitored = read("early_stopping_metric", _DATA_SET.sub("", watched)) if watched else None
     logged = [*asked, *([tuning] if tuning else [])]
     return MetricChoice(
@@ -87,6 +76,22 @@ def choose_metrics(settings: Hyperparameters, mistakes: Mistakes, *, objective_k
         monitored or monitored_metric(asked, tuning, default),
         tuple(notes),
     )
+
+
+def _check_data_sets(settings: Hyperparameters, mistakes: Mistakes) -> None:
+    """Note metrics of the training rows that are not logged, or that early stopping can't watch."""
+    if not settings.eval_train and tunes_on_train(settings):
+        mistakes.add(
+            f"the tuning job optimises {settings.tuning_metric!r}, and eval_train=false leaves it out of "
+            "the log: leave out eval_train, or tune a metric of the validation channel."
+        )
+    watched = settings.early_stopping_metric
+    if watched and _on_train(watched):
+        bare = _DATA_SET.sub("", watched)
+        mistakes.add(
+            f"early_stopping_metric={watched!r} is a metric of the training rows, and early stopping watches "
+            f"the validation channel: set {bare}."
+        )
 
 
 def tunes_on_train(settings: Hyperparameters) -> bool:
@@ -109,7 +114,7 @@ def _default(settings: Hyperparameters) -> Metric:
 
 
 def _unfit(metric: Metric, settings: Hyperparameters) -> str | None:
-    needed = _ALPHAS.get(metric.base)
+    needed = metric.entry.needs
     if needed and not getattr(settings, needed):
         return f"metric {metric.name} needs {needed}: set it, or leave the metric out."
     of_classes = kind_of(settings.objective) == "multi-class"
@@ -123,9 +128,9 @@ def _unfit(metric: Metric, settings: Hyperparameters) -> str | None:
         return f"metric {metric.name} is not for classes in groups: leave out group_column, or the metric."
     reason = unfit_reason(metric, settings.objective)
     unlabelled = settings.objective == "survival:aft" and settings.label_column is None
-    if not reason and unlabelled and metric.base not in _OF_BOUNDS:
+    if not reason and unlabelled and metric.base not in OF_BOUNDS:
         return (
-            f"metric {metric.name} needs labels, and survival:aft has bounds: use {' or '.join(_OF_BOUNDS)}."
+            f"metric {metric.name} needs labels, and survival:aft has bounds: use {' or '.join(OF_BOUNDS)}."
         )
     return reason
 

@@ -8,7 +8,9 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, get_args
 
 from smxgb.errors import UserError
+from smxgb.literals import number_of
 from smxgb.settings.objectives import OBJECTIVES, kind_of
+from smxgb.wording import short
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +25,8 @@ class Entry:
     """A row of the table of metrics.
 
     `fits` holds the kinds of objective, or the objectives, that the metric is defined for. `parameter` is
-    what may stand after an @; `required` says that it must.
+    what may stand after an @; `required` says that it must. `needs` is the setting without which the metric
+    is undefined. `shared` says that several workers can compute it, each from its own rows.
     """
 
     maximise: bool
@@ -31,6 +34,8 @@ class Entry:
     source: Literal["xgboost", "container"] = "xgboost"
     parameter: Parameter | None = None
     required: bool = False
+    needs: Literal["quantile_alpha", "expectile_alpha"] | None = None
+    shared: bool = True
 
 
 _EACH = frozenset({"regression", "binary", "multi-class", "ranking", "survival"})
@@ -71,9 +76,9 @@ METRICS: Mapping[str, Entry] = {
     "gamma-nloglik": _loss(),
     "gamma-deviance": _loss(),
     "tweedie-nloglik": _loss(parameter="power"),
-    "quantile": _loss(),
-    "expectile": _loss(),
-    "cox-nloglik": _loss(),
+    "quantile": Entry(maximise=False, fits=_ONE_OUTPUT, needs="quantile_alpha"),
+    "expectile": Entry(maximise=False, fits=_ONE_OUTPUT, needs="expectile_alpha"),
+    "cox-nloglik": Entry(maximise=False, fits=_ONE_OUTPUT, shared=False),
     "aft-nloglik": _loss(_BOUNDS),
     "interval-regression-accuracy": _score(_BOUNDS),
     "auc": _score(_EACH),
@@ -81,7 +86,7 @@ METRICS: Mapping[str, Entry] = {
     "pre": _score(_ONE_OUTPUT, "k"),
     "ndcg": _score(_ONE_OUTPUT, "k"),
     "map": _score(_ONE_OUTPUT, "k"),
-    "ams": Entry(maximise=True, fits=_BINARY, parameter="ratio", required=True),
+    "ams": Entry(maximise=True, fits=_BINARY, parameter="ratio", required=True, shared=False),
     "accuracy": _own(_CLASSES),
     "balanced_accuracy": _own(_CLASSES),
     "f1": _own(_CLASSES),
@@ -98,8 +103,10 @@ METRICS: Mapping[str, Entry] = {
 }
 """Every metric of XGBoost 3.4.1, and those that this container computes itself."""
 
+OF_BOUNDS = tuple(name for name, entry in METRICS.items() if entry.fits == _BOUNDS)
+"""The metrics that need no label, but its lower and upper bound."""
+
 _FORM = re.compile(r"(?P<base>[a-z0-9_-]*?[a-z0-9])(?:@(?P<parameter>[^@]*?))?(?P<dash>-?)")
-_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?")
 
 _ALTERNATIVES: Mapping[str, tuple[str, ...]] = {
     "error": ("merror",),
@@ -117,7 +124,6 @@ _ALTERNATIVES: Mapping[str, tuple[str, ...]] = {
 _ERROR_THRESHOLD = 0.5
 _TWEEDIE_POWER = 1.5
 _TWEEDIE_LIMIT = 2
-_SHOWN = 60
 RANKING_CUT = 32
 """XGBoost's default of `lambdarank_num_pair_per_sample`; its ranking metrics look at as many ranks."""
 
@@ -133,8 +139,8 @@ _PARAMETER_TEXTS: Mapping[Parameter, str] = {
 class Metric:
     """One metric of a job.
 
-    `name` is what the log shows, as the user wrote it. `upstream` is the text that XGBoost takes for it; it
-    means nothing for a metric that the container computes, its `own`.
+    `name` is what the log shows, as the user wrote it. `upstream` is the name that XGBoost takes. `own` says
+    that the container computes the metric; `upstream` then has no meaning.
     """
 
     name: str
@@ -188,8 +194,8 @@ def parse_metric(text: str, *, tweedie_power: float | None = None) -> Metric:
 def right_for(metric: Metric, objective: Objective) -> Metric:
     """Return the metric as it has to be computed for an objective.
 
-    binary:logitraw predicts log-odds, and XGBoost would hold them against the threshold of a probability, and
-    take their logarithm.
+    binary:logitraw predicts log-odds. XGBoost's `error` would compare them with the threshold of a
+    probability, and its `logloss` would take their logarithm.
     """
     if objective != "binary:logitraw":
         return metric
@@ -226,8 +232,9 @@ def unfit_reason(metric: Metric, objective: Objective) -> str | None:
 def merged_metrics(asked: Iterable[Metric], tuning: Metric | None, default: Metric) -> tuple[Metric, ...]:
     """Return the metrics of a job in the order of its log.
 
-    These are the user's in their order, each once, then the tuning metric; the default only if both are
-    absent. `error` and `error@0.5` are one metric of two names, and stay two: a tuning job looks for its own.
+    The user's metrics come first, in their order and each once, then the tuning metric. Without either there
+    is the default alone. `error` and `error@0.5` are one metric with two names, and both are kept: a tuning
+    job looks for the name that it was given.
     """
     unique: dict[str, Metric] = {}
     for metric in (*asked, *([tuning] if tuning else [])):
@@ -238,20 +245,20 @@ def merged_metrics(asked: Iterable[Metric], tuning: Metric | None, default: Metr
 def monitored_metric(asked: Sequence[Metric], tuning: Metric | None, default: Metric) -> Metric:
     """Return what early stopping watches: the last metric asked for, else the tuned one, else the default.
 
-    A metric that is asked for twice stands where it stands first, as in the log.
+    A metric that is asked for twice counts at its first place, as in the log.
     """
     return merged_metrics(asked, None, default)[-1] if asked else tuning or default
 
 
 MOST_DEFINITIONS = 40
-"""So many metric definitions SageMaker takes for a job (API reference, AlgorithmSpecification)."""
+"""The most metric definitions that SageMaker takes for a job (API reference, AlgorithmSpecification)."""
 
 
 def tuning_regex(data_set: Literal["train", "validation"], metric: str) -> str:
     r"""Return the regular expression with which SageMaker's tuner finds a metric in the log.
 
-    It fits the line with the tab before each value, and with the #011 that CloudWatch shows for it. That is
-    no white space: so the value is spelt out, where AWS's own definitions have `(\S+)`.
+    In the log a tab stands before each value, and CloudWatch shows it as #011, which is not white space. So
+    the characters of a value are listed, where AWS's own definitions have `(\S+)`.
     """
     return rf".*\[[0-9]+\].*{data_set}-{re.escape(metric)}:(-?[0-9.]+)"
 
@@ -259,7 +266,7 @@ def tuning_regex(data_set: Literal["train", "validation"], metric: str) -> str:
 def metric_definitions() -> list[dict[str, str]]:
     """Return each metric of each data set in the form of SageMaker's `MetricDefinitions`.
 
-    They are more than one job may have (`MOST_DEFINITIONS`): a job's are those that it logs.
+    There are more of them than a job may have (`MOST_DEFINITIONS`): give a job those that it logs.
     """
     data_sets: tuple[Literal["train", "validation"], ...] = ("train", "validation")
     return [
@@ -274,23 +281,26 @@ def _checked_parameter(base: str, value: str, text: str) -> str:
     parameter = METRICS[base].parameter
     if parameter is None:
         raise UserError(f"metric {_shown(text)}: {base} takes no parameter; write {base}.")
-    number = float(value) if _NUMBER.fullmatch(value) else None
-    allowed = (
-        number is not None
-        and {
-            "k": value.isdecimal() and 1 <= number < 2**31,
-            "threshold": abs(number) < 2**100,
-            "power": 1 <= number < _TWEEDIE_LIMIT,
-            "ratio": number >= 0,
-        }[parameter]
-    )
-    if number is None or not allowed:
+    number = number_of(value)
+    if number is None or not _is_allowed(parameter, number, value):
         allowed_text = _PARAMETER_TEXTS[parameter].format(base)
         raise UserError(f"metric {_shown(text)} is not allowed: after @ stands {allowed_text}.")
     if parameter == "k":
-        return str(int(value))
+        return str(number)
     # XGBoost reports `error@0.5` under the name `error`, its default.
     return "" if parameter == "threshold" and number == _ERROR_THRESHOLD else f"{number:g}"
+
+
+def _is_allowed(parameter: Parameter, number: float, text: str) -> bool:
+    match parameter:
+        case "k":
+            return text.isdecimal() and 1 <= number < 2**31
+        case "threshold":
+            return abs(number) < 2**100
+        case "power":
+            return 1 <= number < _TWEEDIE_LIMIT
+        case "ratio":
+            return number >= 0
 
 
 def _parameter_text(base: str) -> str:
@@ -308,4 +318,4 @@ def _listed(words: list[str]) -> str:
 
 
 def _shown(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "...")
+    return repr(short(text))

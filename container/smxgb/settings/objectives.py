@@ -54,9 +54,9 @@ class Entry:
     """A row of the table of objectives.
 
     `metric` is what XGBoost computes when none is asked for. `labels` are those that the objective takes,
-    None for any number; `base_score`, the prediction before the first tree, lies between its two bounds.
-    `alphas` names the setting whose numbers it predicts one output each for.
-    `needs_some` is what some label above 0 stands for, if the model is nan, in silence, without one.
+    None for any number. `base_score` has the two bounds of the prediction before the first tree. `alphas`
+    names a setting: the model has one output for each of its numbers. With `needs_some`, XGBoost's model is
+    nan, without an error, unless some label is above 0; the text says what such a label means.
     """
 
     metric: str

@@ -1,4 +1,4 @@
-"""XGBoost's side of the settings: what it is given, and what it says when asked about a name or a value."""
+"""XGBoost's side of the settings: the parameters that it gets, its names and defaults, and its complaints."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from smxgb.settings.declaration import Hyperparameters, name_of, trait_of
-from smxgb.settings.decoding import decode, listed, mapping, unquoted
+from smxgb.literals import unquoted, whole_number
+from smxgb.settings.declaration import TRAITS
+from smxgb.settings.decoding import listed, mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from smxgb.settings.declaration import Hyperparameters
 
 INTERNAL = frozenset(
     {
@@ -29,7 +32,7 @@ INTERNAL = frozenset(
         "version",
     }
 )
-"""Names that XGBoost's configuration holds and its parameters take, but that are its own affair."""
+"""Names in XGBoost's configuration that it accepts as parameters, but sets itself."""
 
 _OBJECTIVES: tuple[Mapping[str, object], ...] = (
     {"objective": "reg:pseudohubererror"},
@@ -47,18 +50,17 @@ _PREFIX = re.compile(r"^\[[0-9:]+\] \S+?:[0-9]+: (?:Check failed: .*?(?:\(.*?\) 
 
 def declared_params(settings: Hyperparameters) -> dict[str, object]:
     """Return the declared parameters of XGBoost that a job sets, by XGBoost's names and in its forms."""
-    values = {field: getattr(settings, field) for field in Hyperparameters.model_fields}
     return {
-        name_of(field): _upstream_form(field, value)
-        for field, value in values.items()
-        if value is not None and trait_of(field).use == "xgboost" and field not in _RESOLVED_LATER
+        name: _upstream_form(name, value)
+        for name, value in settings.model_dump(by_alias=True, exclude_none=True).items()
+        if TRAITS[name].use == "xgboost" and name not in _RESOLVED_LATER
     }
 
 
-def _upstream_form(field: str, value: object) -> object:
+def _upstream_form(name: str, value: object) -> object:
     if isinstance(value, bool):
         return int(value)
-    if field == "updater" and isinstance(value, tuple):
+    if name == "updater" and isinstance(value, tuple):
         return ",".join(value)
     if isinstance(value, tuple):
         return json.dumps(value)
@@ -72,26 +74,22 @@ def passed_value(value: object) -> object:
         if text[:1] in {"[", "(", "{"}:
             items = mapping(text) or listed(text)
             return json.dumps(items) if items is not None else text
-        return decode(text, int)
-    return (
-        int(value)
-        if isinstance(value, bool)
-        else json.dumps(value)
-        if isinstance(value, list | dict)
-        else value
-    )
+        return whole_number(text)
+    if isinstance(value, bool):
+        return int(value)
+    return json.dumps(value) if isinstance(value, list | dict) else value
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What XGBoost said to a set of parameters: its complaint, shortened, and which names it did not use."""
+    """XGBoost's answer to some parameters: its error's first sentence, and the names that it did not use."""
 
     complaint: str | None
     unused: frozenset[str]
 
 
 def ask(params: Mapping[str, object]) -> Answer:
-    """Configure a booster of two rows with `params`, and return what XGBoost says."""
+    """Return XGBoost's answer to `params`, by which a booster of two rows is configured."""
     complaint, warned, _ = _configure(params)
     return Answer(
         complaint, frozenset(name for name in params if any(f'"{name}"' in text for text in warned))
@@ -109,9 +107,9 @@ def known_names() -> frozenset[str]:
 
 
 def defaults() -> dict[str, str]:
-    """Return the values, as XGBoost writes them, that parameters have where nobody sets them.
+    """Return the defaults of XGBoost's parameters, as its configuration writes them.
 
-    A parameter that differs between boosters has the value of trees.
+    Where a default depends on the booster, it is that of gbtree.
     """
     import xgboost as xgb  # noqa: PLC0415 - as in _configure
 

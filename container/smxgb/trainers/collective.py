@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
-from smxgb import training
-from smxgb.trainers.tracker import as_member, join, tracker
+from smxgb.trainers.member import train_as_member
+from smxgb.trainers.tracker import tracker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 def train(job: Job, link: Link) -> None:
     """Run this host's worker in the group of all hosts."""
     link.arrived(**job.team.offer())
-    with _tracker(job, link) as arguments, as_member():
-        training.run(job, training.place_of(job), join(job, arguments, link), link)
+    with _tracker(job, link) as arguments:
+        train_as_member(job, arguments, link)
 
 
 @contextmanager
 def _tracker(job: Job, link: Link) -> Iterator[TrackerArguments]:
-    """Start the tracker if this host leads, once all hosts are there; else wait for it."""
+    """On the first host, start the tracker once all hosts are there; on any other, wait for its address."""
     if job.hosts.current == job.hosts.names[0]:
-        # The supervisor has found the address.
+        # The supervisor tells the address that the other hosts reach this one at.
         with tracker(job, str(link.wait_for("lead"))) as arguments:
             link.tracker(arguments)
             yield arguments

@@ -1,7 +1,8 @@
 """All GPUs of one or several hosts: a Dask worker for each, and one task for each worker.
 
-The first host has the scheduler, and the client that gives each worker its task; each host's supervisor has
-its workers. With device=cpu the workers are processes without a GPU: a rehearsal, and how the mode is tested.
+The first host has the scheduler, and the client that gives each worker its task. Each host's supervisor
+starts the host's workers. With device=cpu the workers are processes without a GPU: so the mode can be tried
+and tested without one.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
     from smxgb.supervision.messages import Link
 
     type Met = Mapping[str, str]
-    """What the scheduler tells of itself: its address (`scheduler`), and its workers' `token`."""
+    """What the scheduler tells: its address (`scheduler`), and the `token` in its workers' names."""
 
 LOOPBACK = "127.0.0.1"
-"""Where the processes of a job with one host meet: it needs no network."""
+"""The scheduler's address in a job with one host, which needs no network."""
 
 PAUSE = 0.05
 NEWS = 60.0
@@ -40,7 +41,7 @@ def train(job: Job, link: Link) -> None:
     if leads:
         address = str(link.wait_for("lead")) if len(job.hosts.names) > 1 else LOOPBACK
         link.start(_scheduler(job, address))
-    # The scheduler's own word: whoever else listens at its port gets neither workers nor tasks.
+    # From the scheduler itself: a foreign process that listens at its port gets neither workers nor tasks.
     met = cast("Met", link.wait_for("tracker"))
     _start_workers(job, link, met)
     if leads:
@@ -52,7 +53,7 @@ def train(job: Job, link: Link) -> None:
 
 def _scheduler(job: Job, address: str) -> Program:
     settings = job.parameters.settings
-    # Only other hosts need to find a port that their network lets through.
+    # The port is chosen only for other hosts, whose network must let it through.
     port = settings.scheduler_port if len(job.hosts.names) > 1 else 0
     arguments = ["--host", address, "--port", str(port)]
     arguments += ["--dashboard"] if settings.dashboard else []
@@ -67,7 +68,7 @@ def _start_workers(job: Job, link: Link, met: Met) -> None:
         arguments = ["--scheduler", met["scheduler"], "--token", met["token"], "--index", str(index)]
         environ = {}
         if job.team.device.value == "cuda":
-            # A process sees one GPU only: whatever takes the first takes its own.
+            # A process sees its own GPU only, so that whatever uses the first GPU uses that one.
             environ["CUDA_VISIBLE_DEVICES"] = job.machine.gpus[index]
             arguments += ["--gpus", ",".join(job.machine.gpus)]
         command = (*PROGRAM, "dask-worker", *arguments)
@@ -102,7 +103,7 @@ def _have_trained(job: Job, met: Met) -> None:
                 )
                 for worker in workers
             ]
-            # What the workers have to say, they say to their supervisors: no result is fetched.
+            # Workers report to their supervisors: no result is fetched.
             wait(tasks)
             if any(task.status != "finished" for task in tasks):
                 raise PlatformError("Dask has lost a worker.", origin="elsewhere")

@@ -1,9 +1,9 @@
 """The processes of a Dask cluster: the scheduler on the first host, and a worker for each GPU.
 
-Each is started by its host's supervisor, which also watches it and kills it in the end: Dask's own nannies,
-with which dask-cuda starts its workers, would start a dead one again, whose group has gone on without it. No
-data go through Dask: its one task for each worker, `take_seat`, has the process run the worker function of
-all modes.
+Each is started by its host's supervisor, which also watches it and kills it in the end. Dask's own nannies,
+with which dask-cuda starts its workers, would restart a dead worker, and a restarted worker can't rejoin
+XGBoost's group. No data go through Dask: each worker gets one task, `take_seat`, which has the process run
+the worker function of all modes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from smxgb.errors import AlgorithmError, PlatformError, as_job_error
 from smxgb.job import load_job
 from smxgb.scratch import scratch_folder
 from smxgb.settings import DASHBOARD_PORT
-from smxgb.trainers.tracker import as_member, join
+from smxgb.trainers.member import train_as_member
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,36 +32,36 @@ if TYPE_CHECKING:
     from smxgb.trainers.tracker import TrackerArguments
 
 SETTINGS: dict[str, Any] = {
-    # What a lost or frozen process means, its host says: Dask's other processes would show tracebacks of it.
+    # The host of a lost or frozen process reports it: Dask's other processes would add tracebacks.
     "distributed.logging": {
         **dict.fromkeys(("distributed", "distributed.client"), "error"),
         **dict.fromkeys(("distributed.core", "distributed.worker", "tornado"), "critical"),
     },
-    # The scheduler listens by then, but may take its time on a busy machine.
+    # The scheduler listens before any worker starts, but on a busy machine it may answer late.
     "distributed.comm.timeouts.connect": 300,
-    # Who is lost is for the supervisors to say, and nobody is to take over.
+    # The supervisors report lost workers, and no other worker may take over a task.
     "distributed.scheduler.allowed-failures": 0,
     "distributed.scheduler.worker-ttl": None,
     "distributed.scheduler.work-stealing": False,
     "distributed.scheduler.active-memory-manager.start": False,
-    # One task that lasts as long as the job teaches nothing.
+    # A profile is of no use: the one task lasts as long as the job.
     "distributed.worker.profile.enabled": False,
-    # Dask's look at the GPUs is of no use here, and loads the driver in processes that need none.
+    # Dask's monitoring of GPUs is not used, and it would load the driver in processes without a GPU.
     "distributed.diagnostics.nvml": False,
 }
 SEAT = "seat"
 
 
 def configure() -> None:
-    """Set Dask up for what it does here, before `distributed` is imported, which reads the log levels."""
+    """Set Dask's configuration. Importing `distributed` reads its log levels, so this comes first."""
     dask.config.set(SETTINGS)
 
 
 def run_scheduler(link: Link, host: str, port: int, *, dashboard: bool) -> None:
     """Be the scheduler, at an address of this host, until this process is killed; port 0 is any free one.
 
-    All hosts hear its address once it listens, and the secret part of its workers' names: so none meets
-    another job's, which may have the same settings.
+    Once it listens, all hosts are told its address and a random token that is part of its workers' names. The
+    token keeps workers apart from those of another job with the same settings.
     """
     link.phase("schedule")
     configure()
@@ -92,28 +92,26 @@ def _not_listening(host: str, port: int, error: OSError) -> str:
 def run_worker(link: Link, scheduler: str, token: str, index: int, gpus: str | None) -> None:
     """Be worker `index` of this host until this process is killed.
 
-    `scheduler` and `token` are what the scheduler has told. `gpus` are the GPUs that all workers of the host
-    have together, of which this one sees only its own. Dask lives in a thread: XGBoost's messages, settings
-    and communicator belong to the thread that trains, which is the first one here as in every mode.
+    `scheduler` and `token` are what the scheduler told. `gpus` are the GPUs of all workers of the host, of
+    which this one sees only its own. Dask runs in a second thread: XGBoost's messages, settings and
+    communicator belong to the thread that trains, which is the first thread in every mode.
     """
     environ = process_environ()
     job = load_job(environ if gpus is None else {**environ, "CUDA_VISIBLE_DEVICES": gpus})
     if gpus is not None:
-        # The job has counted the processors that its workers share: now each takes those near it.
+        # The job has counted the host's processors by now, so this worker may keep to those near its GPU.
         training.stay_near(gpus.split(",")[index])
     seat = _Seat()
     with scratch_folder(job.parameters.settings.spool_dir, job.paths.base, link.scratch) as folder:
         arguments = (scheduler, name_of(job.hosts.current, index, token), seat, folder)
         Thread(target=_serve_worker, args=arguments, name="dask", daemon=True).start()
-        with as_member():
-            group = join(job, seat.taken(), link, index)
-            training.run(job, training.place_of(job, index), group, link)
+        train_as_member(job, seat.taken(), link, index)
         seat.leave()
         Event().wait()
 
 
 def _serve_worker(scheduler: str, name: str, seat: _Seat, folder: Path) -> None:
-    """Run Dask's side of a worker, as long as the scheduler is there. If it is lost, its host tells."""
+    """Run Dask's side of a worker until the scheduler is gone. Its own host reports a lost scheduler."""
     configure()
     from distributed import Worker  # noqa: PLC0415 - configured first
     from distributed.utils import get_ip  # noqa: PLC0415
@@ -134,12 +132,12 @@ def _serve_worker(scheduler: str, name: str, seat: _Seat, folder: Path) -> None:
 
     try:
         asyncio.run(serve())
-    except Exception as error:  # noqa: BLE001 - what a thread raises is heard by nobody else
+    except Exception as error:  # noqa: BLE001 - nothing else reports what a thread raises
         seat.give_up(error)
 
 
 def unreachable(error: Exception) -> JobError:
-    """Return the failure of who does not get through to the scheduler, unless the error says more."""
+    """Return the failure of a process that can't reach the scheduler, unless the error has a known cause."""
     failure = as_job_error(error)
     if isinstance(failure, AlgorithmError):
         return PlatformError(f"Dask's scheduler can't be reached: {error}.", origin="elsewhere")
@@ -152,31 +150,31 @@ def host_of(scheduler: str) -> str:
 
 
 def name_of(host: str, index: int, token: str) -> str:
-    """Return the name that Dask knows a worker by: no other job's worker has it."""
+    """Return Dask's name of a worker, which no worker of another job has."""
     return f"{host}/{index}/{token}"
 
 
 class _Seat:
-    """Where the task in Dask's thread and the first thread of the process meet."""
+    """The seat of a worker: a task in Dask's thread takes it, and the first thread trains meanwhile."""
 
     def __init__(self) -> None:
         self._taken = SimpleQueue[Any]()
         self._left = Event()
 
     def take(self, arguments: TrackerArguments) -> None:
-        """Have the first thread train; return when it has."""
+        """Have the first thread train, in the group of these arguments; return when it has."""
         self._taken.put(arguments)
         self._left.wait()
 
     def taken(self) -> TrackerArguments:
-        """Wait for the task; return what it has brought."""
+        """Wait for the task; return its arguments."""
         taken = self._taken.get()
         if isinstance(taken, Exception):
             raise unreachable(taken) from taken
         return cast("TrackerArguments", taken)
 
     def give_up(self, error: Exception) -> None:
-        """Let the first thread know that no task will come."""
+        """Tell the first thread that no task will come, and why."""
         self._taken.put(error)
 
     def leave(self) -> None:
@@ -185,7 +183,7 @@ class _Seat:
 
 
 def take_seat(arguments: TrackerArguments) -> None:
-    """Have the process that runs this task train, with the others that the tracker brings together."""
+    """Have the process that runs this task train, in the group that the tracker forms."""
     from distributed import get_worker  # noqa: PLC0415 - configured first
 
     get_worker().extensions[SEAT].take(arguments)

@@ -14,4 +14,4 @@ if TYPE_CHECKING:
 
 def train(job: Job, link: Link) -> None:
     """Run the one worker of the job."""
-    training.run(job, training.place_of(job), Solo(job.hosts.current), link)
+    training.run(job, Solo(job.hosts.current), link)

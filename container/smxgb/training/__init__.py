@@ -1,20 +1,20 @@
 """Training: one worker, from its rows to the model. Every mode runs `run` in each of its workers."""
 
-from smxgb.training.checks import Examined, examine
-from smxgb.training.gpu import free_memory as free_gpu_memory
+from smxgb.training.checks import Checked, Seen, check_rows
 from smxgb.training.gpu import stay_near
-from smxgb.training.plan import UNCERTAINTY, Plan, make_plan
+from smxgb.training.plan import UNCERTAINTY, Memory, Plan, free_memory, make_plan
 from smxgb.training.report import start_block
-from smxgb.training.worker import place_of, run
+from smxgb.training.worker import run
 
 __all__ = [
     "UNCERTAINTY",
-    "Examined",
+    "Checked",
+    "Memory",
     "Plan",
-    "examine",
-    "free_gpu_memory",
+    "Seen",
+    "check_rows",
+    "free_memory",
     "make_plan",
-    "place_of",
     "run",
     "start_block",
     "stay_near",

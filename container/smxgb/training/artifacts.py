@@ -1,6 +1,7 @@
 """Artefacts: the model under /opt/ml/model, and the report files under /opt/ml/output/data.
 
-Each is written beside its place (`smxgb.supervision.publishing`), which it gets when the job has succeeded.
+Each is written under an unfinished name beside its final one. The supervisor renames it once the job has
+succeeded (`smxgb.supervision.publishing`).
 """
 
 from __future__ import annotations
@@ -14,35 +15,31 @@ from contextlib import contextmanager
 from operator import itemgetter
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import xgboost as xgb
 
 from smxgb.errors import AlgorithmError, PlatformError
 from smxgb.supervision.publishing import unfinished
 from smxgb.training.matrix import internal_names
+from smxgb.training.model import predict_alike
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from smxgb.environment import Paths
-    from smxgb.rows import FloatArray, Schema
+    from smxgb.rows import Schema
 
 MODEL_NAME = "xgboost-model"
-"""The name that AWS's serving images look for. They try to load every file beside it, so there is no
-other."""
+"""The name that AWS's serving images look for. They try to load every file of its folder, so it holds no
+other file."""
 IMPORTANCES = ("gain", "weight", "cover", "total_gain", "total_cover")
-
-PROBES = 64
-PROBED_VALUES = 1 << 20
-"""How many rows, and values of them, two models are compared on at most."""
 
 
 def prepare_folders(paths: Paths) -> None:
-    """Make the folders of the results, and see that they can be written: before the work, not after it.
+    """Make the folders of the artefacts, and write to them: a mistake shows before the work, not after it.
 
     Raises:
-        PlatformError: If a result could not be written.
+        PlatformError: If an artefact could not be written.
     """
     for folder in (paths.model, paths.output_data):
         try:
@@ -63,13 +60,13 @@ def prepare_folders(paths: Paths) -> None:
 
 
 def stage_model(booster: xgb.Booster, schema: Schema, folder: Path) -> Path:
-    """Write the model as UBJSON beside its place in `folder` and load it back; return where it was written.
+    """Write the model to `folder` as UBJSON under an unfinished name, and load it back; return the path.
 
-    Feature names of our making are left out, so that the model takes a plain NumPy array as AWS's models do.
-    A model of libsvm files keeps in its attribute `libsvm_indexing` what they call the first feature.
+    Invented feature names are left out, so that the model takes a plain NumPy array as AWS's models do. A
+    model of libsvm files keeps the index of their first feature, 0 or 1, in its attribute `libsvm_indexing`.
 
     Raises:
-        AlgorithmError: If what was written does not load as the model it was.
+        AlgorithmError: If the file does not load as the model that was trained.
     """
     booster.feature_names = None if schema.invented else list(schema.names)
     if schema.invented and not schema.categories:
@@ -86,32 +83,10 @@ def stage_model(booster: xgb.Booster, schema: Schema, folder: Path) -> Path:
     return staged
 
 
-def predict_alike(one: xgb.Booster, other: xgb.Booster) -> bool:
-    """Return whether two models give the same margins for some rows."""
-    return are_alike(probe(one), probe(other))
-
-
-def probe(booster: xgb.Booster) -> FloatArray:
-    """Return a model's margins for some rows, the same ones each time: values of all sizes, some missing."""
-    features = booster.num_features()
-    generator = np.random.default_rng(0)
-    shape = (max(1, min(PROBES, PROBED_VALUES // max(1, features))), features)
-    rows = generator.normal(size=shape) * 10 ** generator.uniform(-3, 6, shape)
-    rows[generator.random(shape) < 0.1] = np.nan  # noqa: PLR2004 - a tenth
-    matrix = xgb.DMatrix(rows.astype(np.float32))
-    return booster.predict(matrix, output_margin=True, validate_features=False)
-
-
-def are_alike(found: FloatArray, expected: FloatArray) -> bool:
-    """Return whether margins differ by no more than the rounding of different processors."""
-    largest = float(np.max(np.abs(expected), initial=1.0, where=np.isfinite(expected)))
-    return np.allclose(found, expected, rtol=1e-4, atol=1e-5 * largest, equal_nan=True)
-
-
 def stage_report(report: Mapping[str, object], folder: Path) -> Path:
-    """Write metrics.json beside its place in `folder`; return where it was written.
+    """Write metrics.json to `folder` under an unfinished name; return the path.
 
-    An undefined metric (nan) becomes null, for JSON has no other word for it.
+    An undefined metric (nan) becomes null: JSON has no nan.
     """
     staged = unfinished(folder / "metrics.json")
     with _written(staged, "w") as stream:
@@ -121,10 +96,10 @@ def stage_report(report: Mapping[str, object], folder: Path) -> Path:
 
 
 def stage_importance(booster: xgb.Booster, schema: Schema, folder: Path, *, linear: bool) -> Path:
-    """Write feature_importance.csv beside its place in `folder`; return where it was written.
+    """Write feature_importance.csv to `folder` under an unfinished name; return the path.
 
     It has a row for each feature, the most important first. Trees have the five scores of XGBoost; a linear
-    model has `weight`, the sizes of its coefficients.
+    model has `weight`, the sum of the absolute coefficients.
     """
     kinds = ("weight",) if linear else IMPORTANCES
     scores = [booster.get_score(importance_type=kind) for kind in kinds]
@@ -155,7 +130,7 @@ def _defined(value: object) -> object:
 
 @contextmanager
 def _written(path: Path, mode: Literal["w", "wb"]) -> Iterator[IO[Any]]:
-    """Open a file to write; it is on the disk afterwards. An error names it, as those of writes do not."""
+    """Open a file to write, and flush it to the disk. Errors of writing are given the file's name."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         encoding, newline = ("utf-8", "") if mode == "w" else (None, None)

@@ -1,22 +1,19 @@
 """Boosting: the loop over rounds, with its evaluation lines and early stopping.
 
-The loop is ours rather than `xgboost.train`'s because it numbers its rounds itself: that makes training that
-is continued from a saved model equal to training in one go.
+The loop is not `xgboost.train`, because it numbers its rounds itself: so training that is continued from a
+saved model is equal to training in one go.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
 import xgboost as xgb
 
-from smxgb.errors import AlgorithmError
 from smxgb.log import log
-from smxgb.training.artifacts import predict_alike
+from smxgb.training.model import can_be_cut, cut, drops_trees, with_scaled_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,7 +26,7 @@ type History = dict[str, dict[str, list[float]]]
 
 @dataclass(frozen=True)
 class EarlyStopping:
-    """Stop after `patience` rounds in which `metric` on the data set `data` got no better."""
+    """Stop after `patience` rounds without a better value of `metric` on the data set `data`."""
 
     patience: int
     metric: str
@@ -63,9 +60,10 @@ class Recipe:
 
 @dataclass
 class Trained:
-    """A trained booster, cut at its best round if it was stopped early or could have been.
+    """A trained booster; with early stopping that of the best round.
 
-    `rounds` were trained; `best_round` counts from 0, None without early stopping.
+    `rounds` is the number of rounds that were trained. `best_round` counts from 0; it is None without early
+    stopping, and if the monitored metric had no value in any round.
     """
 
     booster: xgb.Booster
@@ -89,7 +87,7 @@ def boost(
     parameters = [*recipe.parameters.items(), *evaluator.parameters]
     booster = xgb.Booster(parameters, [train, *evaluator.matrices.values()])
     trained = Trained(booster)
-    keeper = _BestRound(recipe.early_stopping, recipe.parameters) if recipe.early_stopping else None
+    best = _BestRound(recipe.early_stopping, recipe.parameters) if recipe.early_stopping else None
     for number in range(recipe.rounds):
         booster.update(train, iteration=number)
         trained.rounds = number + 1
@@ -97,43 +95,43 @@ def boost(
         for (data, metric), value in values.items():
             trained.history.setdefault(data, {}).setdefault(metric, []).append(value)
         after_round(number, values)
-        if keeper and keeper.is_enough(number, values, booster):
-            break
-    if keeper and keeper.score is not None:
-        trained.best_round, trained.best_score = keeper.round, keeper.score
-        trained.booster = keeper.cut(booster)
-    elif keeper:
-        log(keeper.undecided)
+        if best:
+            best.take(number, values, booster)
+            if best.is_enough(number):
+                break
+    if best and best.score is not None:
+        trained.best_round, trained.best_score = best.round, best.score
+        trained.booster = best.model(booster)
+    elif best:
+        log(best.undecided)
     if drops_trees(recipe.parameters):
         trained.booster = with_scaled_leaves(trained.booster)
     return trained
 
 
-def drops_trees(parameters: Mapping[str, object]) -> bool:
-    """Return whether trees are left out at random (dropout), so that each round re-weights earlier trees."""
-    return parameters.get("booster") == "dart" or any(parameters.get(n) for n in ("rate_drop", "one_drop"))
-
-
 class _BestRound:
-    """Follows the monitored metric. Where a booster can't be cut at a round, it keeps the best round's bytes.
+    """The round with the best value of the monitored metric, and the model of that round.
 
-    Slicing is exact for plain trees; dropout re-weights earlier ones, and a linear model has none to slice.
+    Where the model can't be cut at a round, the bytes of the best round's model are kept.
     """
 
     def __init__(self, rule: EarlyStopping, parameters: Mapping[str, object]) -> None:
         self._rule = rule
-        self._keeps_bytes = parameters.get("booster") == "gblinear" or drops_trees(parameters)
+        self._keeps_bytes = not can_be_cut(parameters)
         self._bytes: bytearray | None = None
         self.round = 0
         self.score: float | None = None
 
-    def is_enough(self, number: int, values: Mapping[tuple[str, str], float], booster: xgb.Booster) -> bool:
-        """Take in one round; return whether the patience is used up."""
+    def take(self, number: int, values: Values, booster: xgb.Booster) -> None:
+        """Compare the values of a round with the best so far."""
         value = values[self._rule.data, self._rule.metric]
         if self._rule.better(value, self.score):
             self.round, self.score = number, value
             if self._keeps_bytes:
                 self._bytes = booster.save_raw("ubj")
+
+    def is_enough(self, number: int) -> bool:
+        """Return whether the patience is used up after round `number`."""
         return self.score is not None and number - self.round >= self._rule.patience
 
     @property
@@ -144,35 +142,6 @@ class _BestRound:
             "in every round. The model is that of the last round."
         )
 
-    def cut(self, booster: xgb.Booster) -> xgb.Booster:
-        """Return the booster as it was after the best round."""
-        if self._bytes is not None:
-            return xgb.Booster(model_file=self._bytes)
-        return booster if self._keeps_bytes else booster[: self.round + 1]
-
-
-def with_scaled_leaves(booster: xgb.Booster) -> xgb.Booster:
-    """Return a model of trees with dropout as plain trees whose leaves hold the weight of their tree.
-
-    XGBoost 3.4 writes the weights where earlier versions, those of serving images among them, do not
-    look: they would predict as if every tree counted in full.
-
-    Raises:
-        AlgorithmError: If the plain trees do not predict what the booster does.
-    """
-    model = json.loads(booster.save_raw("json"))
-    trees = model["learner"]["gradient_booster"]["model"]
-    weights = trees.pop("weight_drop", None)
-    if weights is None:
-        return booster
-    for tree, weight in zip(trees["trees"], weights, strict=True):
-        # A tree of several outputs has its leaves elsewhere, and their numbers where others have the leaves.
-        key = "leaf_weights" if tree.get("leaf_weights") else "split_conditions"
-        values = np.array(tree[key], np.float32)
-        leaves = np.array(tree["left_children"]) == -1 if key == "split_conditions" else ...
-        values[leaves] *= np.float32(weight)
-        tree[key] = values.tolist()
-    plain = xgb.Booster(model_file=bytearray(json.dumps(model).encode()))
-    if not predict_alike(plain, booster):
-        raise AlgorithmError("the trees with dropout could not be written as plain trees.")
-    return plain
+    def model(self, booster: xgb.Booster) -> xgb.Booster:
+        """Return the model of the best round; `booster` is that of the last one."""
+        return cut(booster, self.round + 1) if self._bytes is None else xgb.Booster(model_file=self._bytes)

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from smxgb.log import log
-from smxgb.settings import CURVES, kind_of
-from smxgb.training.metrics.curves import Rows, ranked_value
+from smxgb.settings import CURVES
+from smxgb.training.metrics import OwnMetrics, Truth, curve_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import xgboost as xgb
 
-    from smxgb.rows import Group
+    from smxgb.rows import FloatArray, Group
     from smxgb.settings import Metric
-    from smxgb.training.metrics.curves import Scores
-    from smxgb.training.metrics.own import OwnMetrics
+    from smxgb.training.metrics import Problem
 
 type Values = dict[tuple[str, str], float]
 """(data set, metric) -> value, in the order of the log: data set by data set, then metric by metric."""
@@ -28,54 +27,57 @@ type Values = dict[tuple[str, str], float]
 class Evaluator:
     """Evaluates a booster on some matrices.
 
-    XGBoost averages auc and aucpr over workers, so where there are several they are computed here. With
-    queries (`per_query`) XGBoost's average is one over queries, and right.
+    XGBoost averages auc and aucpr over workers, so with several workers they are computed here. With queries
+    XGBoost's average is over queries, and right.
 
     Args:
         metrics: The job's metrics in their order.
-        own: Tallies those of them that are the container's own.
+        problem: What the job predicts.
         matrices: The matrices by the name that the log gives them; each worker has its own rows in them.
         group: All workers.
-        per_query: Whether the rows belong to queries.
     """
 
     def __init__(
         self,
         metrics: Sequence[Metric],
-        own: OwnMetrics,
+        problem: Problem,
         matrices: Mapping[str, xgb.DMatrix],
         group: Group,
-        *,
-        per_query: bool = False,
     ) -> None:
         self._metrics = metrics
-        self._own = own
+        self._problem = problem
+        self._own = OwnMetrics([metric.base for metric in metrics if metric.own], problem)
         self._group = group
-        self._curves = tuple(
-            curve
-            for curve in sorted(CURVES)
-            if group.size > 1 and not per_query and any(metric.base == curve for metric in metrics)
-        )
+        asked = {metric.base for metric in metrics}
+        are_ours = group.size > 1 and not problem.has_queries
+        self._curves = tuple(curve for curve in sorted(CURVES) if are_ours and curve in asked)
         self.matrices = matrices
-        needed = own.names or self._curves
-        self._rows = {name: _rows(matrix) for name, matrix in matrices.items()} if needed else {}
+        needed = self._own.names or self._curves
+        self._truths = {name: _truth(matrix) for name, matrix in matrices.items()} if needed else {}
         self._undefined: set[str] = set()
 
     @property
     def parameters(self) -> list[tuple[str, object]]:
-        """The parameters that make XGBoost compute its metrics, and nothing it was not asked for."""
-        # XGBoost computes what it is asked for twice, under two names, once.
+        """The parameters that make XGBoost compute the metrics that it was asked for, and no default one."""
+        # XGBoost computes a metric once that is asked for under two names, as error and error@0.5.
         upstream = list(dict.fromkeys(m.upstream for m in self._metrics if not self._computes(m)))
         if not upstream:
             return [("disable_default_eval_metric", 1)]
         return [("eval_metric", metric) for metric in upstream]
 
     def evaluate(self, booster: xgb.Booster, number: int) -> Values:
-        """Return all values after round `number`; one that is undefined (nan) is said once.
+        """Return all values after round `number`. The log says once of a metric that it is undefined (nan).
 
-        All workers return the first one's values: processors of different kinds may round differently, and
-        what follows, such as to stop early, must be one decision.
+        All workers return the first worker's values: processors of different kinds may round differently,
+        and all workers must decide alike, for example to stop early.
         """
+        values = self._agreed(self._values(booster, number))
+        for data in self.matrices:
+            for metric in self._metrics:
+                self._say_if_undefined(data, metric, values[data, metric.name])
+        return values
+
+    def _values(self, booster: xgb.Booster, number: int) -> Values:
         sets = [(matrix, name) for name, matrix in self.matrices.items()]
         upstream = iter(parse_evaluation(booster.eval_set(sets, iteration=number)))
         values: Values = {}
@@ -87,39 +89,37 @@ class Evaluator:
                     given[metric.upstream] = next(upstream)
                 value = ours[metric.base] if self._computes(metric) else given[metric.upstream]
                 values[data, metric.name] = value
-        agreed = np.frombuffer(self._group.broadcast(np.array(list(values.values())).tobytes()))
-        values = dict(zip(values, agreed.tolist(), strict=True))
-        for data in self.matrices:
-            for metric in self._metrics:
-                self._say_if_undefined(data, metric, values[data, metric.name])
         return values
+
+    def _agreed(self, values: Values) -> Values:
+        first = np.frombuffer(self._group.broadcast(np.array(list(values.values())).tobytes()))
+        return dict(zip(values, first.tolist(), strict=True))
 
     def _own_values(self, booster: xgb.Booster, data: str) -> dict[str, float]:
         if not self._own.names:
             return {}
-        rows = self._rows[data]
-        # Predictions for no rows come in an odd shape.
-        prediction = booster.predict(self.matrices[data]) if len(rows.label) else np.zeros(0, np.float32)
-        sums = self._own.sums(prediction, rows.label, rows.weight)
+        truth = self._truths[data]
+        # For no rows, XGBoost returns an array of another shape.
+        prediction = booster.predict(self.matrices[data]) if len(truth.label) else np.zeros(0, np.float32)
+        sums = self._own.sums(prediction, truth)
         return self._own.values(self._group.sum(sums))
 
     def _curve_values(self, booster: xgb.Booster, data: str) -> dict[str, float]:
         if not self._curves:
             return {}
-        rows = self._rows[data]
         scores = self._scores(booster, self.matrices[data])
-        return {curve: ranked_value(curve, scores, rows, self._group) for curve in self._curves}
+        return {curve: curve_value(curve, scores, self._truths[data], self._group) for curve in self._curves}
 
-    def _scores(self, booster: xgb.Booster, matrix: xgb.DMatrix) -> Scores:
+    def _scores(self, booster: xgb.Booster, matrix: xgb.DMatrix) -> FloatArray:
         """Return what auc ranks the rows by: the prediction, or the probability of each class."""
-        classes = self._own.classes if kind_of(self._own.objective) == "multi-class" else 0
+        classes = self._problem.classes if self._problem.is_multi_class else 0
         if not matrix.num_row():
             return np.zeros((0, classes) if classes else 0, np.float32)
         if not classes:
             return booster.predict(matrix)
         margins = booster.predict(matrix, output_margin=True)
         exponentials = np.exp(margins - margins.max(axis=1, keepdims=True))
-        probabilities: Scores = exponentials / exponentials.sum(axis=1, keepdims=True)
+        probabilities: FloatArray = exponentials / exponentials.sum(axis=1, keepdims=True)
         return probabilities
 
     def _computes(self, metric: Metric) -> bool:
@@ -129,20 +129,20 @@ class Evaluator:
         name = f"{data}-{metric.name}"
         if math.isnan(value) and name not in self._undefined:
             self._undefined.add(name)
-            asked = "do they hold more than one class" if metric.base in CURVES else "do their labels fit it"
-            log(f"{name} is undefined (nan) on these rows: {asked}, and any weight?")
+            needed = "labels of two classes" if metric.base in CURVES else "labels that it is defined for"
+            log(f"{name} is undefined (nan) on these rows: it needs {needed}, and a weight above 0.")
 
 
-def _rows(matrix: xgb.DMatrix) -> Rows:
+def _truth(matrix: xgb.DMatrix) -> Truth:
     weight = matrix.get_weight()
-    return Rows(matrix.get_label(), weight if len(weight) else None)
+    return Truth(matrix.get_label(), weight if len(weight) else None)
 
 
 def parse_evaluation(text: str) -> list[float]:
     r"""Return the values in XGBoost's `[0]\ttrain-rmse:1.5\tvalidation-rmse:1.6`.
 
-    Its names are left: it calls `error@0.5` error and `tweedie-nloglik` tweedie-nloglik@1.5, and a tuning job
-    looks for the name that it asked for.
+    Its names are not used: XGBoost calls `error@0.5` error and `tweedie-nloglik` tweedie-nloglik@1.5, and a
+    tuning job looks for the name that it asked for.
     """
     return [float(part.rpartition(":")[2]) for part in text.split("\t")[1:]]
 

@@ -30,11 +30,11 @@ def in_use(hosts: Hosts, group: Group, scratch: Path) -> Iterator[None]:
     """Use the GPU that this process sees, alone or with those of the group.
 
     Raises:
-        PlatformError: If its memory does not suffice, or it can't reach the others.
+        PlatformError: If the GPU's memory is too small, or if it can't reach the other GPUs.
     """
     log = scratch / "nccl.log"
     set_unset(nccl_environ(hosts, log))
-    # XGBoost's own allocations are many and small: CUDA's pool spares most of them a round trip.
+    # XGBoost's own allocations are many and small: CUDA's pool saves most of them a call of the driver.
     with explaining(log), xgb.config_context(use_cuda_async_pool=True):
         if group.size > 1:
             _meet()
@@ -43,7 +43,7 @@ def in_use(hosts: Hosts, group: Group, scratch: Path) -> Iterator[None]:
 
 @contextmanager
 def explaining(log: Path) -> Iterator[None]:
-    """Raise errors of the GPU as failures that say what to do; any other as it is. `log` is NCCL's own."""
+    """Raise errors of the GPU as failures that say what to do, others as they are. `log` is NCCL's log."""
     try:
         yield
     except (xgb.core.XGBoostError, MemoryError) as error:
@@ -56,12 +56,13 @@ def explaining(log: Path) -> Iterator[None]:
 def stay_near(gpu: str) -> None:
     """Keep this process, and the threads that it starts, on those of its processors that are next to its GPU.
 
-    `gpu` is a value for CUDA_VISIBLE_DEVICES. On hosts with two sockets the way from the other one is longer.
-    Without an answer of the driver, nothing changes.
+    `gpu` is a value for CUDA_VISIBLE_DEVICES. On hosts with two sockets, a processor of the other socket
+    reaches the GPU more slowly. If the driver does not know the processors, nothing changes.
     """
     from dask_cuda.utils import get_cpu_affinity  # noqa: PLC0415
 
-    # If the driver does not say, it warns and returns all processors; its warning takes no UUID.
+    # If the driver does not know them, dask-cuda warns and returns all processors. For a UUID the warning
+    # itself raises TypeError.
     with warnings.catch_warnings(action="ignore"):
         try:
             near = get_cpu_affinity(int(gpu) if gpu.isdecimal() else gpu)
@@ -72,19 +73,20 @@ def stay_near(gpu: str) -> None:
 
 
 def _meet() -> None:
-    """Do something small with all GPUs: what keeps them from each other shows before the data are loaded."""
+    """Build a small matrix on all GPUs, so that a GPU that can't reach another fails before data load."""
     import cupy  # noqa: PLC0415
 
     xgb.QuantileDMatrix(cupy.arange(2, dtype=np.float32).reshape(2, 1))
 
 
 def explained(error: Exception, log: Path) -> PlatformError | None:
-    """Return the failure of the GPU that an error of XGBoost or CuPy stands for; `log` is NCCL's own.
+    """Return the failure of the GPU for an error of XGBoost or CuPy; None if the error is not about a GPU.
 
-    None if the error says nothing of a GPU.
+    `log` is NCCL's log.
     """
     text = str(error).lower()
-    # Neither has an exception of its own for it, and no check beforehand knows what depth a tree will reach.
+    # Neither library has an exception of its own for this, and the depth of trees, which decides it, is not
+    # known beforehand.
     if isinstance(error, MemoryError) or "out of memory" in text or "memory allocation error" in text:
         return PlatformError(
             "the GPU is out of memory: use more GPUs or hosts, GPUs with more memory, a smaller max_bin or "
@@ -92,7 +94,7 @@ def explained(error: Exception, log: Path) -> PlatformError | None:
         )
     warnings = [line for line in _lines(log) if "WARN" in line]
     if warnings:
-        # The last word of a GPU whose partner is gone is about the network too.
+        # The last warning may be about a GPU that is gone, which shows as an error of the network too.
         said = warnings[0].partition("WARN")[2].strip()
         return PlatformError(f"the GPUs can't reach each other. NCCL says: {said}", origin="elsewhere")
     return None
@@ -107,26 +109,26 @@ def free_memory() -> int:
 
 
 def holds(features: pa.Table) -> bool:
-    """Return whether rows can be handed over on the GPU: numbers only, for categories have their own form."""
+    """Return whether rows can be handed over on the GPU: only if all are numbers. Categories stay Arrow."""
     return all(column.type == pa.float32() for column in features.columns)
 
 
 def to_gpu(features: pa.Table) -> Any:
     """Return float32 columns as a CuPy array of shape (rows, columns); null becomes NaN.
 
-    XGBoost sketches and bins what lies on the GPU there, and anything else on the processors.
+    XGBoost sketches and bins on the GPU what lies there, and on the processors what lies elsewhere.
     """
     import cupy  # noqa: PLC0415
 
     columns = np.empty((features.num_columns, features.num_rows), np.float32)
     for position, column in enumerate(features.columns):
         columns[position] = column.to_numpy()
-    # Turned into rows by the GPU, which is quicker at it.
+    # The GPU transposes faster.
     return cupy.ascontiguousarray(cupy.asarray(columns).T)
 
 
 def forget_batches() -> None:
-    """Give the memory of the batches, which CuPy keeps for the next ones, back to the GPU."""
+    """Free the GPU memory that CuPy keeps for further batches."""
     import cupy  # noqa: PLC0415
 
     cupy.get_default_memory_pool().free_all_blocks()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,47 +21,55 @@ if TYPE_CHECKING:
     from smxgb.training.plan import MatrixKind
 
 
+@dataclass(frozen=True)
+class MatrixOptions:
+    """How matrices are built.
+
+    `threads` are those of XGBoost. `max_bin` is None for XGBoost's default; training must use the same.
+    `on_gpu` says that binned matrices are built on the GPU.
+    """
+
+    kind: MatrixKind
+    threads: int
+    max_bin: int | None = None
+    on_gpu: bool = False
+
+
 def build_matrix(
     stored: Stored,
     schema: Schema,
-    kind: MatrixKind,
-    *,
-    threads: int,
-    max_bin: int | None,
+    options: MatrixOptions,
     cache: Path,
-    on_gpu: bool = False,
     reference: xgb.DMatrix | None = None,
 ) -> xgb.DMatrix:
     """Return all rows as a matrix whose features are called f0, f1, ...
 
-    XGBoost refuses some characters in the names of a matrix, so the real ones are put on the finished model.
+    XGBoost refuses some characters in the names of a matrix, so the model gets the real names when it is
+    finished.
 
     Args:
         stored: The rows; read several times.
         schema: The features of the rows.
-        kind: The kind of matrix.
-        threads: Threads of XGBoost.
-        max_bin: Bins a feature, None for XGBoost's default; the training must use the same.
-        cache: The beginning of the names of files that a matrix kind may write.
-        on_gpu: Whether a binned matrix is made on the GPU.
-        reference: The training matrix, when this one is for evaluation: its quantile cuts are taken over.
+        options: How the matrix is built.
+        cache: The path that the names of XGBoost's cache files begin with, for a matrix that has some.
+        reference: The training matrix, whose quantile cuts a matrix for evaluation takes over.
     """
     matrix: xgb.DMatrix
     categorical = bool(schema.categories)
-    if kind == "whole":
-        matrix = _whole(stored, schema, threads)
-    elif kind == "iterated":
+    if options.kind == "whole":
+        matrix = _whole(stored, schema, options.threads)
+    elif options.kind == "iterated":
         batches = Batches(stored, schema, cache_prefix=str(cache))
-        matrix = xgb.DMatrix(batches, nthread=threads, enable_categorical=categorical)
+        matrix = xgb.DMatrix(batches, nthread=options.threads, enable_categorical=categorical)
     else:
         matrix = xgb.QuantileDMatrix(
-            Batches(stored, schema, on_gpu=on_gpu),
-            nthread=threads,
-            max_bin=max_bin,
+            Batches(stored, schema, on_gpu=options.on_gpu),
+            nthread=options.threads,
+            max_bin=options.max_bin,
             ref=reference,
             enable_categorical=categorical,
         )
-        if on_gpu:
+        if options.on_gpu:
             gpu.forget_batches()
     if stored.groups is not None:
         matrix.set_group(stored.groups.sizes)
@@ -75,7 +84,7 @@ def internal_names(schema: Schema) -> list[str]:
 
 
 def _row_values(batch: Batch) -> dict[str, FloatArray]:
-    """Return what XGBoost takes with a batch. Groups, and their weights, it would cut at the batch's end."""
+    """Return what XGBoost takes with a batch: no groups or their weights, which it cuts at a batch's end."""
     values = {}
     for name, array in batch.roles.items():
         called = ROLES[name].xgboost
@@ -107,7 +116,7 @@ class Batches(xgb.DataIter):
             return False
         described = {}
         if self._on_gpu and not isinstance(batch, Sparse) and gpu.holds(batch.features):
-            # A table says its types itself.
+            # An array has no types of its own, as a table has.
             described = {"feature_types": ["float"] * len(self._names)}
             data = gpu.to_gpu(batch.features)
         else:
@@ -117,7 +126,7 @@ class Batches(xgb.DataIter):
 
 
 def _features(batch: Batch, names: list[str]) -> pa.Table | csr_matrix:
-    """Return the features in the form that XGBoost takes; of CSR, only what is stored is a value."""
+    """Return the features in the form that XGBoost takes; what CSR does not store is missing."""
     if isinstance(batch, Sparse):
         return csr_matrix((batch.values, batch.indices, batch.offsets), (batch.rows, len(names)))
     return batch.features.rename_columns(names)

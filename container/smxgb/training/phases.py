@@ -1,4 +1,4 @@
-"""Clocks of the work: the seconds and the memory of its phases, and the pace of its rounds."""
+"""Phases of the work: the seconds and the memory of each, and the pace of the rounds."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Phase:
 class PhaseClock:
     """Measures the phases of the work, one after the other, and tells the supervisor which one runs.
 
-    The kernel's peak is set back at the start of each phase, and so is what `getrusage` and `wait4` report:
-    `peak_memory` is the one number that holds for the whole process. Where the kernel does not allow it, a
-    phase's peak is the highest so far.
+    Each phase resets the kernel's peak of resident memory, which `getrusage` and `wait4` report too: only
+    `peak_memory` has the peak of the whole process. Where the kernel allows no reset, a phase's peak is the
+    highest so far.
     """
 
     def __init__(self, link: Link, root: Path = Path("/")) -> None:
@@ -46,7 +46,7 @@ class PhaseClock:
 
     @contextmanager
     def phase(self, name: PhaseName) -> Iterator[None]:
-        """Measure what happens inside. A phase that comes again adds its seconds to the first time's."""
+        """Measure what happens inside. The seconds of a phase that comes again are added up."""
         self._link.phase(name)
         self._reset_peak()
         start = time.perf_counter()
@@ -90,7 +90,7 @@ class PhaseClock:
 
 
 class RoundClock:
-    """Tells the supervisor of each round, and every half minute the log how far the training is."""
+    """Tells the supervisor of each round, and writes the progress to the log every 30 seconds."""
 
     def __init__(self, link: Link, total: int, every: float = 30.0) -> None:
         self._link = link
@@ -99,7 +99,7 @@ class RoundClock:
         self._start = self._said = time.monotonic()
 
     def finished(self, number: int) -> None:
-        """Take note that round `number`, counted from 0, is done."""
+        """Note that round `number`, counted from 0, is done."""
         self._link.round(number, self._total)
         now = time.monotonic()
         if now - self._said < self._every:

@@ -1,4 +1,4 @@
-"""The logbook: what a job says of itself in the log and in metrics.json."""
+"""The report of a job: its first and last lines in the log, and metrics.json."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from smxgb import __version__
 from smxgb.wording import counted, readable_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from smxgb.job import Channel, Job
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from smxgb.training.phases import PhaseClock
 
 SHOWN = 5
-"""Names of skipped files in a line of the log."""
+"""At most 5 skipped files are named in a line of the log."""
 MODEL_SNIPPET = "xgboost.Booster(model_file=bytearray(pathlib.Path('xgboost-model').read_bytes()))"
 MANY_FILES = 1_000
 SMALL_FILE = 1 << 20
-"""More files than that, smaller than that on average, in bytes, are worth a word."""
+"""More than 1,000 files of less than 1 MiB on average are slow to read: the log says so."""
 
 
 def versions(image: str | None) -> dict[str, str]:
-    """Return the versions that decide how a job runs; `image` is what the image says of itself."""
+    """Return the versions of what a job runs on; `image` is the version that the image has."""
     cuda = xgb.build_info().get("CUDA_VERSION")
     found = {
         "image": image,
@@ -59,34 +59,36 @@ def _installed(package: str) -> str | None:
 def start_block(job: Job) -> list[str]:
     """Return the lines that say what runs, on what, with which data and settings, and why.
 
-    What is the same on all hosts, the first one says.
+    What is the same on all hosts is in the first host's lines only.
     """
     if job.hosts.current != job.hosts.names[0]:
         return _on_another_host(job)
-    machine, mode, device = job.machine, job.team.mode, job.team.device
+    mode, device = job.team.mode, job.team.device
+    numbers = [f"{name} {number}" for name, number in versions(job.machine.image).items()]
     each = f" for each of {job.team.workers} workers" if job.team.workers > 1 else ""
-    lines = [
-        "Versions: "
-        + ", ".join(f"{name} {number}" for name, number in versions(machine.image).items())
-        + ".",
+    return [
+        f"Versions: {', '.join(numbers)}.",
         f"Mode: {mode.value} ({mode.why}). Device: {device.value} ({device.why}).",
-        f"Threads: {job.threads}{each}. Memory: {_memory(machine)}.",
+        f"Threads: {job.threads}{each}. Memory: {_memory(job.machine)}.",
+        *(line for channel in job.channels for line in _channel_lines(channel)),
+        f"Hyperparameters: {json.dumps(given(job))}",
+        *job.notes,
     ]
-    for channel in job.channels:
-        count = len(channel.files)
-        lines.append(
-            f"Channel {channel.name}: {_files(channel)}, "
-            f"{channel.content_type} ({channel.why}), {channel.mode}, {channel.distribution}."
+
+
+def _channel_lines(channel: Channel) -> Iterator[str]:
+    count = len(channel.files)
+    yield (
+        f"Channel {channel.name}: {_files(channel)}, "
+        f"{channel.content_type} ({channel.why}), {channel.mode}, {channel.distribution}."
+    )
+    if count > MANY_FILES and channel.size < count * SMALL_FILE:
+        yield (
+            f"Channel {channel.name}: its files have {readable_bytes(channel.size // count)} on average; "
+            "fewer and larger ones are read faster."
         )
-        if count > MANY_FILES and channel.size < count * SMALL_FILE:
-            lines.append(
-                f"Channel {channel.name}: its files have {readable_bytes(channel.size // count)} on average; "
-                "fewer and larger ones are read faster."
-            )
-        if channel.skipped:
-            lines.append(f"Channel {channel.name}: skipped {_skipped(channel)}.")
-    lines.append(f"Hyperparameters: {json.dumps(given(job))}")
-    return [*lines, *job.notes]
+    if channel.skipped:
+        yield f"Channel {channel.name}: skipped {_skipped(channel)}."
 
 
 def _on_another_host(job: Job) -> list[str]:
@@ -116,7 +118,7 @@ def _skipped(channel: Channel) -> str:
 
 
 def given(job: Job) -> dict[str, object]:
-    """Return what the job sets, as it was understood."""
+    """Return the hyperparameters that the job sets, as values of their types."""
     return {**job.parameters.settings.model_dump(by_alias=True, exclude_unset=True), **job.parameters.extra}
 
 
@@ -124,14 +126,13 @@ def final_report(
     job: Job, channels: Mapping[str, Summary], schema: Schema, trained: Trained, clock: PhaseClock
 ) -> dict[str, object]:
     """Return the content of metrics.json: times in seconds, memory in bytes, rounds counted from 0."""
+    has_best = trained.best_round is not None
     return {
         "history": trained.history,
         "rounds": trained.rounds,
         "best_round": trained.best_round,
         "best_score": trained.best_score,
-        "monitored": f"validation-{job.parameters.monitored.name}"
-        if trained.best_round is not None
-        else None,
+        "monitored": f"validation-{job.parameters.monitored.name}" if has_best else None,
         "rows": {name: summary.rows for name, summary in channels.items()},
         "dropped_rows": {name: summary.dropped for name, summary in channels.items()},
         "features": None if schema.invented else list(schema.names),

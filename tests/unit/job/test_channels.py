@@ -165,4 +165,4 @@ def test_a_folder_that_two_links_lead_to_is_read_once_and_the_other_named(tmp_pa
 def test_a_channel_with_nothing_but_skipped_files_is_refused_with_their_names(tmp_path: Path) -> None:
     fill(tmp_path / "train", _SUCCESS=b"")
     (text,) = mistakes(tmp_path, {"train": {}})
-    assert "only _SUCCESS (empty), which are no data" in text
+    assert "holds no data file, only _SUCCESS (empty): check" in text

@@ -3,21 +3,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from smxgb.job.job import Job, Places, load_job
+from smxgb.job.job import Job, load_job
+from smxgb.job.sources import Sources
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def test_a_job_is_found_where_it_is_said_to_be(tmp_path: Path) -> None:
-    settings = tmp_path / "settings.json"
-    settings.write_text('{"num_round": "7"}')
-    data = tmp_path / "rows"
-    data.mkdir()
-    (data / "a.csv").write_text("1,2\\n")
-    job = load_job({"SAGEMAKER_BASE_DIR": str(tmp_path)}, Places(settings, {"train": data}))
-    assert job.parameters.settings.num_round == 7
-    assert [file.path.name for file in job.channels.train.files] == ["a.csv"]
 
 
 def job_of(base: Path, files: list[str], **settings: object) -> Job:
@@ -28,7 +18,7 @@ def job_of(base: Path, files: list[str], **settings: object) -> Job:
         path.write_text("x,z\n1,2\n")
     (base / "settings.json").write_text(json.dumps({"num_round": 1, **settings}))
     environ = {"SAGEMAKER_BASE_DIR": str(base)}
-    return load_job(environ, Places(base / "settings.json", {"train": base / "rows"}))
+    return load_job(environ, Sources(base / "settings.json", {"train": base / "rows"}))
 
 
 def test_columns_of_folders_names_that_are_not_read_are_said(tmp_path: Path) -> None:

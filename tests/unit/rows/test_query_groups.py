@@ -13,7 +13,7 @@ from smxgb.rows.query_groups import QueryGroups, Runs
 from smxgb.rows.schema import Schema
 from smxgb.rows.store import Stored
 from smxgb.rows.summary import Summary
-from smxgb.training.matrix import build_matrix
+from smxgb.training.matrix import MatrixOptions, build_matrix
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,9 +92,7 @@ def test_a_matrix_has_the_groups_that_xgboost_makes_of_all_rows_at_once(
     group = [1, 1, 2, 2, 2, 3]
     rows = batches(group, weight)
     stored = Stored(Summary(rows=6), lambda: iter(rows), found(group, weight))
-    matrix = build_matrix(
-        stored, Schema(("a",), invented=False), kind, threads=1, max_bin=None, cache=tmp_path / "c"
-    )
+    matrix = build_matrix(stored, Schema(("a",), invented=False), MatrixOptions(kind, 1), tmp_path / "cache")
     table = pa.concat_tables([batch.features for batch in rows])
     label = np.concatenate([batch.roles["label"] for batch in rows])
     plain = xgb.DMatrix(table, label, qid=group, weight=weight and [1.0, 2, 0.5])

@@ -323,21 +323,6 @@ def test_a_port_that_is_taken_is_said_at_once() -> None:
     assert "Set control_port" in str(heard[0])
 
 
-@pytest.mark.parametrize("text", ["45", "45.0", '"45"', "'45'", " 45 ", 45, 45.0])
-def test_the_supervisors_read_a_number_in_all_spellings(text: object) -> None:
-    assert Limits.read({"silence_timeout": text}) == Limits(silence_timeout=45)
-
-
-@pytest.mark.parametrize("text", ["", "soon", "-3", "0", "4.5", "1e3", None, [45], "99999999999999"])
-def test_what_is_no_number_is_left_to_the_work_to_refuse(text: object) -> None:
-    assert Limits.read({"start_timeout": text}) == Limits()
-
-
-def test_a_port_that_there_is_not_is_left_to_the_work_to_refuse() -> None:
-    assert Limits.read({"control_port": "65536"}) == Limits()
-    assert Limits.read({"control_port": "65535"}) == Limits(control_port=65535)
-
-
 def test_the_key_depends_on_job_hosts_and_settings() -> None:
     hosts = Hosts("a", ("a", "b"))
     key = make_key("job", hosts, {"num_round": "1"})

@@ -22,7 +22,8 @@ from contextlib import ExitStack
 from smxgb.environment import process_environ
 from smxgb.job import load_job
 from smxgb.supervision.messages import Link
-from smxgb.trainers.tracker import join, tracker
+from smxgb.trainers.member import join
+from smxgb.trainers.tracker import tracker
 job = load_job(process_environ())
 with tracker(job, "127.0.0.1") as arguments, ExitStack() as held:
     for _ in range(int(sys.argv[2])):

@@ -11,8 +11,7 @@ import pytest
 import xgboost as xgb
 
 from smxgb.rows.schema import Schema
-from smxgb.training.artifacts import predict_alike, stage_importance, stage_model, stage_report
-from smxgb.training.boosting import with_scaled_leaves
+from smxgb.training.artifacts import stage_importance, stage_model, stage_report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,34 +62,6 @@ def test_the_report_is_json_without_nan(tmp_path: Path) -> None:
     text = stage_report(report, tmp_path / "data").read_text()
     assert json.loads(text) == {"history": {"train": {"auc": [0.5, None]}}, "best": None}
     assert "NaN" not in text
-
-
-def test_a_model_with_dropout_predicts_the_same_as_plain_trees() -> None:
-    booster, matrix = trained(rate_drop=0.5, num_parallel_tree=2)
-    plain = with_scaled_leaves(booster)
-    assert b"weight_drop" in booster.save_raw("json")
-    assert b"weight_drop" not in plain.save_raw("json")
-    np.testing.assert_allclose(plain.predict(matrix), booster.predict(matrix), rtol=1e-6, atol=1e-6)
-
-
-def test_trees_of_several_outputs_with_dropout_predict_the_same_as_plain_trees() -> None:
-    x = np.random.default_rng(1).normal(size=(300, 3))
-    matrix = xgb.DMatrix(x, (x[:, 0] > 0).astype(int) + (x[:, 1] > 0))
-    parameters = {"objective": "multi:softprob", "num_class": 3, "multi_strategy": "multi_output_tree"}
-    booster = xgb.train({**parameters, "rate_drop": 0.5, "seed": 1}, matrix, 8)
-    plain = with_scaled_leaves(booster)
-    assert b"weight_drop" not in plain.save_raw("json")
-    np.testing.assert_allclose(plain.predict(matrix), booster.predict(matrix), rtol=1e-5, atol=1e-6)
-
-
-def test_a_model_that_predicts_otherwise_is_told_from_the_one_that_was_trained() -> None:
-    booster, _ = trained(rate_drop=0.5)
-    model = json.loads(booster.save_raw("json"))
-    del model["learner"]["gradient_booster"]["model"]["weight_drop"]
-    other = xgb.Booster(model_file=bytearray(json.dumps(model).encode()))
-    assert other.num_boosted_rounds() == booster.num_boosted_rounds()
-    assert predict_alike(booster, booster.copy())
-    assert not predict_alike(booster, other)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::pytest.PytestUnraisableExceptionWarning")

@@ -16,7 +16,7 @@ from smxgb.rows.group import Solo
 from smxgb.settings.metrics import parse_metric
 from smxgb.training.boosting import EarlyStopping, Recipe, boost
 from smxgb.training.evaluation import Evaluator, Values, evaluation_line, fixed_point, parse_evaluation
-from smxgb.training.metrics.own import OwnMetrics
+from smxgb.training.metrics import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,8 +35,7 @@ def evaluator(
     texts: list[str], objective: Objective = "reg:squarederror", **matrices: xgb.DMatrix
 ) -> Evaluator:
     metrics = [parse_metric(text) for text in texts]
-    own = OwnMetrics(objective, [metric.base for metric in metrics if metric.own])
-    return Evaluator(metrics, own, matrices, Solo("algo-1"))
+    return Evaluator(metrics, Problem(objective), matrices, Solo("algo-1"))
 
 
 def ignored(_: int, __: Values) -> None:
@@ -193,13 +192,12 @@ def test_a_metric_that_is_never_defined_is_said_once_and_stops_nothing(
     done = boost(recipe, train, evaluator(["auc"], validation=validation), ignored)
     assert (done.rounds, done.best_round) == (5, None)
     said = capsys.readouterr().out
-    assert (
-        said.count("validation-auc is undefined (nan) on these rows: do they hold more than one class") == 1
-    )
+    assert said.count("validation-auc is undefined (nan) on these rows: it needs labels of two classes") == 1
     assert said.count("validation-auc was undefined (nan) in every round. The model is that of the last") == 1
 
 
 def test_an_undefined_loss_is_not_blamed_on_the_classes(capsys: pytest.CaptureFixture[str]) -> None:
     x, y = load_diabetes(return_X_y=True)
     boost(Recipe({"nthread": 1}, 1), train := xgb.DMatrix(x, -y), evaluator(["rmsle"], train=train), ignored)
-    assert "train-rmsle is undefined (nan) on these rows: do their labels fit it" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "train-rmsle is undefined (nan) on these rows: it needs labels that it is defined for" in said

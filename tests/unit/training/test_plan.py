@@ -7,16 +7,18 @@ import pytest
 from smxgb.errors import UserError
 from smxgb.rows.summary import Shape
 from smxgb.settings import parse
-from smxgb.training.plan import MIB, Plan, choose_matrix, make_plan
+from smxgb.training.plan import MIB, UNCERTAINTY, Memory, Plan, choose_matrix, make_plan
 
 ROWS = 1_000_000
 
 
-def needed(shapes: dict[str, Shape] | None = None, classes: int | None = None, **settings: object) -> float:
-    """Return the bytes a row of training that a plan reckons with."""
+def needed(
+    shapes: dict[str, Shape] | None = None, classes: int | None = None, reading: int = 0, **settings: object
+) -> int:
+    """Return the bytes that a plan for train, and other channels, says are needed."""
     parameters = parse({"num_round": 1, "eval_metric": "rmse", **settings})
     shapes = shapes or {"train": Shape(ROWS, 28)}
-    return make_plan(parameters, shapes, 1 << 40, classes=classes, reading=0).needed / ROWS
+    return make_plan(parameters, shapes, Memory(1 << 40), classes=classes, reading=reading).needed.host
 
 
 @pytest.mark.parametrize(
@@ -40,10 +42,40 @@ def test_each_way_to_train_has_its_matrix(settings: dict[str, str], kind: str) -
     assert choose_matrix(parse({"num_round": 1, **settings}).settings) == kind
 
 
-def test_a_row_of_numbers_needs_a_byte_for_each_value_twice() -> None:
-    assert needed() == 56 + 2 * 28
-    assert needed(max_bin=512) == 56 + 4 * 28
-    assert needed(eval_metric="auc", objective="binary:logistic") == needed() + 24
+CSV_READING = 33 * MIB
+"""What reading a CSV file of 28 columns takes (`rows.reading_bytes`); the measured peaks hold it."""
+
+
+@pytest.mark.parametrize(
+    ("measured", "missing", "classes", "settings"),
+    [
+        (85, 0, None, {"eval_metric": "auc"}),
+        (68, 0, None, {"eval_metric": "logloss"}),
+        (73, 0, None, {"eval_metric": "accuracy"}),
+        (95, 0, None, {"eval_metric": "auc", "max_bin": 512}),
+        (92, 0.3, None, {"eval_metric": "auc"}),
+        (190, 0, None, {"eval_metric": "auc", "tree_method": "approx"}),
+        (289, 0, None, {"eval_metric": "auc", "tree_method": "exact"}),
+        (237, 0.3, None, {"eval_metric": "auc", "tree_method": "exact"}),
+        (163, 0, None, {"eval_metric": "auc", "booster": "gblinear"}),
+        (120, 0, 5, {"eval_metric": "accuracy"}),
+    ],
+    ids=str,
+)
+def test_a_plan_is_as_near_to_the_memory_of_real_jobs_as_it_says(
+    measured: int, missing: float, classes: int | None, settings: dict[str, object]
+) -> None:
+    """The peaks, in MiB, are those of `benchmarks/memory.py`: 400,000 rows of 28 columns, 2 cores."""
+    objective = "multi:softprob" if classes else "binary:logistic"
+    shapes = {"train": Shape(400_000, 28, missing)}
+    planned = needed(shapes, classes, CSV_READING, objective=objective, **settings) / MIB
+    assert (1 - UNCERTAINTY) * planned <= measured <= (1 + UNCERTAINTY) * planned
+
+
+def test_more_columns_and_more_bins_need_more() -> None:
+    wide = needed({"train": Shape(ROWS, 100)})
+    assert needed() < needed(max_bin=512) < needed(max_bin=100_000) < wide * 2
+    assert needed() < wide
 
 
 def test_validation_rows_need_less_than_those_that_are_trained_on() -> None:
@@ -53,17 +85,17 @@ def test_validation_rows_need_less_than_those_that_are_trained_on() -> None:
 
 def test_each_feature_of_sparse_rows_needs_memory_of_its_own() -> None:
     few, many = (
-        needed({"train": Shape(10, columns, missing=1 - 5 / columns, sparse=True)}) * ROWS
+        needed({"train": Shape(10, columns, missing=1 - 5 / columns, sparse=True)})
         for columns in (1000, 1_001_000)
     )
-    assert many - few == pytest.approx(750 * 1_000_000)
+    assert many - few > 500 * MIB
 
 
 def test_more_outputs_need_more() -> None:
     few, many = (
         needed(classes=count, objective="multi:softprob", eval_metric="mlogloss") for count in (2, 50)
     )
-    assert many - few == 48 * 12
+    assert few < many
     assert (
         needed(objective="reg:quantileerror", quantile_alpha="[0.1,0.9]", eval_metric="quantile") > needed()
     )
@@ -78,7 +110,7 @@ def test_missing_values_widen_the_index() -> None:
 
 
 def test_the_line_of_the_log_has_a_range_around_the_estimate() -> None:
-    line = Plan("quantile", 1000 * MIB, 4000 * MIB).describe()
+    line = Plan("quantile", Memory(1000 * MIB), Memory(4000 * MIB)).describe()
     assert line == (
         "Matrix: quantile, about 1,000 MiB (between 700 and 1,300 MiB) of the 3.9 GiB of memory that are "
         "free."
@@ -86,6 +118,6 @@ def test_the_line_of_the_log_has_a_range_around_the_estimate() -> None:
 
 
 def test_a_job_that_does_not_fit_is_refused_with_the_numbers() -> None:
-    Plan("quantile", 100 * MIB, 100 * MIB).check()
+    Plan("quantile", Memory(100 * MIB), Memory(100 * MIB)).check()
     with pytest.raises(UserError, match=re.escape("needs about 101 MiB of memory and 100 MiB are free")):
-        Plan("quantile", 101 * MIB, 100 * MIB).check()
+        Plan("quantile", Memory(101 * MIB), Memory(100 * MIB)).check()

@@ -1,19 +1,18 @@
 """auc and aucpr over the rows of all workers, from histograms of their scores.
 
-XGBoost averages each worker's own auc and aucpr, which is far off where shards differ: on shards sorted by
-label 0.860 for 0.897, and undefined for a worker with one class. Here the workers add up histograms instead,
-and every worker computes the same value from the sums.
+XGBoost averages each worker's own auc and aucpr. Where shards differ that is far off: on shards sorted by
+label it is 0.860, and the auc of all rows is 0.897. For a worker with one class it is undefined. Here the
+workers add up histograms, and every worker computes the same value from the sums.
 
-Scores are binned twice by the bits of the number itself, so that no range needs to be known and no outlier
-matters: first by the upper half of the 32 bits, then the fullest bins once more by as many further bits as
-fit. Two scores in one last bin count as equal. So the error of auc is at most half the share of (positive,
-negative) pairs that share a last bin without being equal. Measured: exact where scores repeat, as those of
-trees do; with continuous scores below 1e-6 for auc and 1e-5 for aucpr.
+Scores are binned twice by the bits of the 32-bit float itself, so that no range needs to be known and no
+outlier matters: first by the upper 16 bits, then the fullest bins are refined by as many of the lower bits as
+`FINE_BINS` allows. Two scores in one bin count as equal. So the error of auc is at most half the share of
+(positive, negative) pairs that share a bin without being equal. Measured: no error where scores repeat, as
+those of trees do; with continuous scores below 1e-6 for auc and 1e-5 for aucpr.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from smxgb.rows import Group
     from smxgb.settings import Curve
+    from smxgb.training.metrics.problem import Truth
 
     type Floats = npt.NDArray[np.float64]
     type Scores = npt.NDArray[np.float32]
@@ -32,34 +32,26 @@ COARSE_BITS = 16
 """Bits of the first histogram: sign, exponent and 7 bits of the fraction."""
 
 FINE_BINS = 1 << 16
-"""Bins of the second histogram, over all that are binned once more."""
+"""Bins of the second histogram: all refined bins of the first one share them."""
 
 MOST_REFINED = 1 << 10
-"""Bins of the first histogram that are binned once more."""
+"""At most so many bins of the first histogram are refined by the second one."""
 
 
-@dataclass(frozen=True)
-class Rows:
-    """This worker's rows: `label` is 0 to 1, or the class; `weight` None where all count the same."""
-
-    label: npt.NDArray[np.float32]
-    weight: npt.NDArray[np.float32] | None
-
-
-def ranked_value(curve: Curve, scores: Scores, rows: Rows, group: Group) -> float:
+def curve_value(curve: Curve, scores: Scores, truth: Truth, group: Group) -> float:
     """Return auc or aucpr of all workers' rows as XGBoost defines it; nan if only one class has any weight.
 
-    `scores` are predictions, or any numbers that rank the rows alike: (rows,), or (rows, classes) for several
-    classes. Of these, the value is the mean over the classes, each against the rest: for auc by the weight of
-    their rows, for aucpr of all classes alike.
+    `scores` are predictions, or any numbers in the same order: (rows,), or (rows, classes) for several
+    classes. Labels are from 0 to 1, or the class. With several classes the value is the mean over the
+    classes, each against the rest: for auc weighted by the classes' rows, for aucpr unweighted.
     """
-    weight = np.ones(len(rows.label)) if rows.weight is None else rows.weight.astype(np.float64)
+    weight = truth.weights
     if scores.ndim == 1:
-        positive = rows.label.astype(np.float64) * weight
+        positive = truth.label.astype(np.float64) * weight
         return _area(curve, *_histogram(scores, positive, weight - positive, group))[0]
     areas, totals = [], []
     for number in range(scores.shape[1]):
-        positive = np.where(rows.label == number, weight, 0.0)
+        positive = np.where(truth.label == number, weight, 0.0)
         area, total = _area(curve, *_histogram(scores[:, number], positive, weight - positive, group))
         areas.append(area)
         totals.append(total)
@@ -80,10 +72,10 @@ def _histogram(scores: Scores, positive: Floats, negative: Floats, group: Group)
     bits = min(COARSE_BITS, (FINE_BINS // len(refined)).bit_length() - 1)
     slot = np.full(1 << COARSE_BITS, -1, np.int64)
     slot[refined] = np.arange(len(refined))
-    place = slot[upper]
-    inside = place >= 0
+    own_slot = slot[upper]
+    inside = own_slot >= 0
     lower = (keys[inside] & ((1 << COARSE_BITS) - 1)) >> (COARSE_BITS - bits)
-    cells = (place[inside] << bits) + lower
+    cells = (own_slot[inside] << bits) + lower
     fine = group.sum(_counts(cells, positive[inside], negative[inside], len(refined) << bits))
     return _merged(coarse[0], fine[0], refined, bits), _merged(coarse[1], fine[1], refined, bits)
 
@@ -100,12 +92,12 @@ def _counts(cells: npt.NDArray[np.integer], positive: Floats, negative: Floats, 
 
 
 def _merged(coarse: Floats, fine: Floats, refined: npt.NDArray[np.int64], bits: int) -> Floats:
-    """Return the weights of all bins, the highest first, with each refined bin's finer ones in its place."""
+    """Return the weights of all bins, the highest first, with finer bins instead of each refined one."""
     ascending = np.argsort(refined)
     parts = fine.reshape(len(refined), 1 << bits)[ascending]
     kept = np.delete(coarse, refined)
-    places = np.repeat(refined[ascending] - np.arange(len(refined)), 1 << bits)
-    return np.insert(kept, places, parts.ravel())[::-1]
+    positions = np.repeat(refined[ascending] - np.arange(len(refined)), 1 << bits)
+    return np.insert(kept, positions, parts.ravel())[::-1]
 
 
 def _area(curve: Curve, positive: Floats, negative: Floats) -> tuple[float, float]:

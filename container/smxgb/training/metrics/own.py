@@ -1,8 +1,8 @@
-"""The metrics that XGBoost does not have, as weighted sums that add up over batches and workers.
+"""The metrics that XGBoost lacks, or computes wrongly: each from weighted sums that add up over all rows.
 
-A worker tallies its rows, the sums of all workers are added, and every worker gets the same value from them.
-Each value is scikit-learn's: accuracy_score, balanced_accuracy_score, f1_score, precision_score, recall_score
-(with zero_division=0), r2_score and mean_squared_error.
+A metric is an entry of `OWN`: how the rows of a worker are tallied, and its value from the added sums of all
+workers. Each value is scikit-learn's: accuracy_score, balanced_accuracy_score, f1_score, precision_score,
+recall_score (with zero_division=0), r2_score, mean_squared_error and log_loss.
 """
 
 from __future__ import annotations
@@ -12,61 +12,53 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from smxgb.settings import METRICS, kind_of
+from smxgb.training.metrics.problem import Truth
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
 
-    from smxgb.settings import Objective
+    from smxgb.training.metrics.problem import Problem
 
     type Numbers = npt.NDArray[np.float32] | npt.NDArray[np.float64]
     type Sums = npt.NDArray[np.float64]
 
-
-MOMENTS = 4
-LOSSES = 2
-"""How many sums there are of each sort."""
+_NOTHING = np.zeros(0, np.float32)
 
 
 @dataclass(frozen=True)
-class OwnMetrics:
-    """Tallies the container's own metrics `names` for an objective.
+class Computation:
+    """How a metric is computed.
 
-    `classes` is the number of classes, 2 for a binary objective; regression ignores it. `centre` is a number
-    near the labels' mean, the same on all workers: the sums of squares are taken around it, so that r2 stays
-    exact for labels far from 0.
+    `tally` returns the sums of some rows, whose shape depends on the problem alone. `value` returns the
+    metric from the added sums of all rows; nan without any rows or weight.
     """
 
-    objective: Objective
-    names: Sequence[str]
-    classes: int = 2
-    centre: float = 0.0
+    tally: Callable[[Problem, Numbers, Truth], Sums]
+    value: Callable[[Sums], float]
 
-    def __post_init__(self) -> None:
-        """Refuse a metric that is not the container's, or not defined for the objective."""
-        kind = kind_of(self.objective)
-        for name in self.names:
-            if name in _BY_ODDS and self.objective == "binary:logitraw":
-                continue
-            if METRICS[name].source != "container" or kind not in METRICS[name].fits:
-                raise ValueError(f"{name} is not the container's to compute for {self.objective}")
 
-    def sums(self, prediction: Numbers, label: Numbers, weight: Numbers | None) -> Sums:
+class OwnMetrics:
+    """Computes the metrics `names` of `OWN` for a problem. Metrics with the same tally share its sums."""
+
+    def __init__(self, names: Sequence[str], problem: Problem) -> None:
+        self._computations = {name: OWN[name] for name in names}
+        self._problem = problem
+        # In the order of the table: how sums are added must not depend on the order of the names.
+        self._tallies = tuple(dict.fromkeys(OWN[name].tally for name in OWN if name in self._computations))
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The metrics in their order."""
+        return tuple(self._computations)
+
+    def sums(self, prediction: Numbers, truth: Truth) -> Sums:
         """Return the sums of some rows, a flat array whose length depends on the job alone.
 
         `prediction` is what `Booster.predict` returns: (rows,), or (rows, classes) for multi:softprob.
-        `label` is (rows,), for classes whole numbers from 0 to classes - 1; `weight` is (rows,), None for
-        all ones.
         """
-        parts = []
-        if self._by_class:
-            parts.append(self._confusion(prediction, label, weight))
-        if self._by_distance:
-            parts.append(self._moments(prediction, label, weight))
-        if self._by_odds:
-            parts.append(_losses(prediction, label, weight))
+        parts = [tally(self._problem, prediction, truth).ravel() for tally in self._tallies]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def values(self, sums: Sums) -> dict[str, float]:
@@ -75,63 +67,46 @@ class OwnMetrics:
         As in scikit-learn, precision, recall and f1 are 0 for a class that is never predicted, and r2 of
         labels that are all equal is 1 for a perfect prediction, else 0.
         """
-        cells = self.classes**2 if self._by_class else 0
-        confusion = sums[:cells].reshape(self.classes, self.classes) if cells else np.zeros((0, 0))
-        moments, losses = sums[cells : cells + MOMENTS], sums[-LOSSES:]
-        values = {}
-        for name in self.names:
-            if name in _BY_CLASS:
-                values[name] = _BY_CLASS[name](confusion)
-            elif name in _BY_DISTANCE:
-                values[name] = _BY_DISTANCE[name](moments)
-            else:
-                values[name] = _BY_ODDS[name](losses)
-        return values
-
-    @property
-    def _by_class(self) -> bool:
-        return any(name in _BY_CLASS for name in self.names)
-
-    @property
-    def _by_distance(self) -> bool:
-        return any(name in _BY_DISTANCE for name in self.names)
-
-    @property
-    def _by_odds(self) -> bool:
-        return any(name in _BY_ODDS for name in self.names)
-
-    def _confusion(self, prediction: Numbers, label: Numbers, weight: Numbers | None) -> Sums:
-        """Return the weight of each pair of true and predicted class, the true one first."""
-        cells = label.astype(np.intp) * self.classes + self._predicted_classes(prediction)
-        counts = np.bincount(cells, weights=weight, minlength=self.classes**2)
-        return counts.astype(np.float64)
-
-    def _predicted_classes(self, prediction: Numbers) -> npt.NDArray[np.intp]:
-        if prediction.ndim > 1:
-            return prediction.argmax(axis=1)
-        if kind_of(self.objective) == "multi-class":
-            return prediction.astype(np.intp)
-        # logitraw predicts the log-odds; the others a probability, or the class itself.
-        threshold = 0.0 if self.objective == "binary:logitraw" else 0.5
-        return (prediction > threshold).astype(np.intp)
-
-    def _moments(self, prediction: Numbers, label: Numbers, weight: Numbers | None) -> Sums:
-        """Return the sums of weight, centred label, its square, and the squared error."""
-        centred = label.astype(np.float64) - self.centre
-        error = label.astype(np.float64) - prediction.astype(np.float64)
-        weights = _weights(label, weight)
-        return np.array([weights.sum(), weights @ centred, weights @ centred**2, weights @ error**2])
+        parts = {}
+        for tally in self._tallies:
+            empty = tally(self._problem, _NOTHING, Truth(_NOTHING))
+            parts[tally], sums = sums[: empty.size].reshape(empty.shape), sums[empty.size :]
+        return {name: each.value(parts[each.tally]) for name, each in self._computations.items()}
 
 
-def _weights(label: Numbers, weight: Numbers | None) -> Sums:
-    return np.ones(len(label)) if weight is None else weight.astype(np.float64)
+def _confusion(problem: Problem, prediction: Numbers, truth: Truth) -> Sums:
+    """Return the weight of each pair of classes: (true class, predicted class)."""
+    cells = truth.label.astype(np.intp) * problem.classes + _predicted_classes(problem, prediction)
+    counts = np.bincount(cells, weights=truth.weight, minlength=problem.classes**2)
+    return counts.astype(np.float64).reshape(problem.classes, problem.classes)
 
 
-def _losses(log_odds: Numbers, label: Numbers, weight: Numbers | None) -> Sums:
-    """Return the sums of weight and logarithmic loss."""
+def _predicted_classes(problem: Problem, prediction: Numbers) -> npt.NDArray[np.intp]:
+    if prediction.ndim > 1:
+        return prediction.argmax(axis=1)
+    if problem.is_multi_class:
+        return prediction.astype(np.intp)
+    # logitraw predicts the log-odds; the other objectives a probability, or the class itself.
+    threshold = 0.0 if problem.objective == "binary:logitraw" else 0.5
+    return (prediction > threshold).astype(np.intp)
+
+
+def _moments(problem: Problem, prediction: Numbers, truth: Truth) -> Sums:
+    """Return the sums of weight, centred label, its square, and the squared error.
+
+    Squares of labels far from 0 would lose the digits that r2 needs, so the labels are centred first.
+    """
+    centred = truth.label.astype(np.float64) - problem.centre
+    error = truth.label.astype(np.float64) - prediction.astype(np.float64)
+    weights = truth.weights
+    return np.array([weights.sum(), weights @ centred, weights @ centred**2, weights @ error**2])
+
+
+def _losses(_: Problem, log_odds: Numbers, truth: Truth) -> Sums:
+    """Return the sums of weight and logarithmic loss of log-odds, the predictions of binary:logitraw."""
     odds = log_odds.astype(np.float64)
-    weights = _weights(label, weight)
-    return np.array([weights.sum(), weights @ (np.logaddexp(0, odds) - label * odds)])
+    weights = truth.weights
+    return np.array([weights.sum(), weights @ (np.logaddexp(0, odds) - truth.label * odds)])
 
 
 def _ratio(part: Sums, whole: Sums) -> Sums:
@@ -198,22 +173,24 @@ def _r2(moments: Sums) -> float:
     return float(1 - squared_error / spread)
 
 
-_BY_CLASS: Mapping[str, Callable[[Sums], float]] = {
-    "accuracy": _accuracy,
-    "balanced_accuracy": _balanced_accuracy,
-    "f1": _macro(_f1s),
-    "f1_binary": _of_positives(_f1s),
-    "f1_macro": _macro(_f1s),
-    "precision": _of_positives(_precisions),
-    "precision_macro": _macro(_precisions),
-    "precision_micro": _accuracy,
-    "recall": _of_positives(_recalls),
-    "recall_macro": _macro(_recalls),
-    "recall_micro": _accuracy,
+OWN: Mapping[str, Computation] = {
+    "accuracy": Computation(_confusion, _accuracy),
+    "balanced_accuracy": Computation(_confusion, _balanced_accuracy),
+    "f1": Computation(_confusion, _macro(_f1s)),
+    "f1_binary": Computation(_confusion, _of_positives(_f1s)),
+    "f1_macro": Computation(_confusion, _macro(_f1s)),
+    "precision": Computation(_confusion, _of_positives(_precisions)),
+    "precision_macro": Computation(_confusion, _macro(_precisions)),
+    "precision_micro": Computation(_confusion, _accuracy),
+    "recall": Computation(_confusion, _of_positives(_recalls)),
+    "recall_macro": Computation(_confusion, _macro(_recalls)),
+    "recall_micro": Computation(_confusion, _accuracy),
+    "mse": Computation(_moments, _mse),
+    "r2": Computation(_moments, _r2),
+    "logloss": Computation(_losses, _logloss),
 }
-"""Each class is one decision here, so the micro averages are the accuracy."""
+"""Metric -> its computation.
 
-_BY_DISTANCE: Mapping[str, Callable[[Sums], float]] = {"mse": _mse, "r2": _r2}
-
-_BY_ODDS: Mapping[str, Callable[[Sums], float]] = {"logloss": _logloss}
-"""Metrics of XGBoost that it computes wrongly for log-odds, those of binary:logitraw."""
+Each row has one true and one predicted class, so the micro averages of precision and recall are the accuracy.
+`logloss` is XGBoost's own but for binary:logitraw, whose log-odds XGBoost takes for probabilities.
+"""
