@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from tests.opt_ml import read_outcome
 
 from smxgb.checking import forecast_files, rehearse
-from smxgb.job import Places, load_job
+from smxgb.job import Sources, load_job
 from smxgb.log import log, log_error, warnings_as_lines
 from smxgb.supervision.messages import Link, failure_of
 from smxgb.supervision.publishing import PARTIAL, publish, remove_unfinished
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from smxgb.errors import JobError
 
-EVERYWHERE = Places()
+SAGEMAKER = Sources()
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ def dry_run(base: Path) -> Checked:
     return _checked(lambda: rehearse(load_job(_environ(base))))
 
 
-def forecast(base: Path, listing: Path, hosts: int, places: Places = EVERYWHERE) -> Checked:
+def forecast(base: Path, listing: Path, hosts: int, sources: Sources = SAGEMAKER) -> Checked:
     """Forecast a job as `smxgb check --listing` does."""
 
     def act() -> None:
-        for line in forecast_files(str(listing), hosts, _environ(base), places):
+        for line in forecast_files(str(listing), hosts, _environ(base), sources):
             log(line)
 
     return _checked(act)

@@ -15,7 +15,7 @@ import pytest
 from tests.work import forecast
 
 from smxgb.checking.forecast import ROUNDS
-from smxgb.job import Places
+from smxgb.job import Sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,8 +28,8 @@ def check(
     base: Path, listing: Iterable[str] | None, hosts: int = 1, train: Path | None = None, **settings: object
 ) -> Checked:
     """Check a listing of these lines; with None, the listing is none that is there."""
-    places = Places(settings_file(base, settings), {"train": train} if train else None)
-    return forecast(base / "none", listing_file(base, listing), hosts, places)
+    sources = Sources(settings_file(base, settings), {"train": train} if train else None)
+    return forecast(base / "none", listing_file(base, listing), hosts, sources)
 
 
 def listing_file(base: Path, lines: Iterable[str] | None) -> Path:
