@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from smxgb.errors import JobError
 
-EVERYWHERE = Sources()
+SAGEMAKER = Sources()
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def dry_run(base: Path) -> Checked:
     return _checked(lambda: perform_dry_run(load_job(_environ(base))))
 
 
-def forecast(base: Path, listing: Path, hosts: int, sources: Sources = EVERYWHERE) -> Checked:
+def forecast(base: Path, listing: Path, hosts: int, sources: Sources = SAGEMAKER) -> Checked:
     """Forecast a job as `smxgb check --listing` does."""
 
     def act() -> None:

@@ -28,8 +28,8 @@ def check(
     base: Path, listing: Iterable[str] | None, hosts: int = 1, train: Path | None = None, **settings: object
 ) -> Checked:
     """Check a listing of these lines; with None, the listing is none that is there."""
-    places = Sources(settings_file(base, settings), {"train": train} if train else None)
-    return forecast(base / "none", listing_file(base, listing), hosts, places)
+    sources = Sources(settings_file(base, settings), {"train": train} if train else None)
+    return forecast(base / "none", listing_file(base, listing), hosts, sources)
 
 
 def listing_file(base: Path, lines: Iterable[str] | None) -> Path:
