@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from smxgb.environment import process_environ
 from smxgb.log import warnings_as_lines
-from smxgb.supervision.messages import Link, die_of, die_with_parent, leave
+from smxgb.supervision.link import Link, die_of, die_with_parent, leave
+from smxgb.supervision.messages import PhaseBegins
 from smxgb.terminal import is_watched, write_over_bar
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def child(fd: int, beat: float | None) -> Iterator[Link]:
     die_with_parent(fd)
     link = Link(fd)
     try:
-        link.phase("start")
+        link.send(PhaseBegins("start"))
         warnings_as_lines()
         if is_watched():
             write_over_bar()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from smxgb.supervision.messages import OnRound
+    from smxgb.supervision.messages import OnRound, RoundDone
 
 
 def is_watched(root: Path = ROOT) -> bool:
@@ -33,9 +33,9 @@ def round_bar(root: Path = ROOT) -> Iterator[OnRound | None]:
     write_over_bar()
     with tqdm(file=stderr, unit="round", leave=False, dynamic_ncols=True) as bar:
 
-        def on_round(number: int, total: int) -> None:
-            bar.total = total
-            bar.update(number + 1 - bar.n)
+        def on_round(done: RoundDone) -> None:
+            bar.total = done.total
+            bar.update(done.number + 1 - bar.n)
 
         yield on_round
 
