@@ -48,7 +48,9 @@ def test_what_a_child_says_of_its_end_is_remembered() -> None:
     assert (child.success.text, child.success.results) == ("done", (Path("/c"),))
 
 
-@pytest.mark.parametrize(("silence", "beat"), [(30.0, ["--beat", "1.0"]), (3.0, ["--beat", "0.5"]), (None, [])])
+@pytest.mark.parametrize(
+    ("silence", "beat"), [(30.0, ["--beat", "1.0"]), (3.0, ["--beat", "0.5"]), (None, [])]
+)
 def test_a_child_is_told_how_often_to_give_a_sign_of_life(silence: float | None, beat: list[str]) -> None:
     said = "link.send(PhaseBegins(' '.join(sys.argv[1:-2])))"
     child = heard_to_the_end(start(WORK + said, silence=silence))
@@ -56,10 +58,10 @@ def test_a_child_is_told_how_often_to_give_a_sign_of_life(silence: float | None,
 
 
 def test_a_command_that_can_not_be_started_is_an_error_and_leaves_nothing_open() -> None:
-    before = set(os.listdir("/proc/self/fd"))
+    before = set(Path("/proc/self/fd").iterdir())
     with pytest.raises(FileNotFoundError):
         Child.start("a child", ("/nowhere/python",), os.environ)
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert set(Path("/proc/self/fd").iterdir()) == before
 
 
 def test_a_child_that_was_killed_is_reaped_with_the_signal() -> None:

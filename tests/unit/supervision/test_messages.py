@@ -59,7 +59,9 @@ def test_every_kind_of_message_is_among_these() -> None:
     assert {*map(type, VALUES), *FAILURES} == set(Message.__subclasses__())
 
 
-@given(st.lists(st.text(), min_size=1), st.sampled_from(FAILURES), st.sampled_from([UserError, PlatformError]))
+@given(
+    st.lists(st.text(), min_size=1), st.sampled_from(FAILURES), st.sampled_from([UserError, PlatformError])
+)
 def test_a_failure_is_read_as_it_was_written(
     mistakes: list[str], kind: type[Failed | Abort], error: type[JobError]
 ) -> None:

@@ -183,8 +183,8 @@ def test_work_that_the_kernel_killed_for_memory_names_limit_phase_and_cure(
     kills.parent.mkdir(parents=True)
     kills.write_text("oom_kill 1\n")
     (job.root / limit).write_text(f"{725 * 1024**2}\n")
-    work = f"link.send(PhaseBegins('matrix')); Path({str(kills)!r}).write_text('oom_kill 2'); os.kill(os.getpid(), 9)"
-    assert job.run(work)[0] == 3
+    work = f"link.send(PhaseBegins('matrix')); Path({str(kills)!r}).write_text('oom_kill 2')"
+    assert job.run(f"{work}; os.kill(os.getpid(), 9)")[0] == 3
     assert job.failure == (
         "PlatformError: out of memory: the kernel killed the work in phase matrix, at the container's memory "
         "limit of 725 MiB. Use an instance type with more memory, or fewer rows or columns."
@@ -197,7 +197,8 @@ def test_a_stop_ends_the_work_at_once_and_leaves_no_half_written_model(
 ) -> None:
     half = job.write("model/.smxgb-model-1.ubj", "half")
     work = (
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN); link.send(PhaseBegins('train')); print(os.getpid(), flush=True)"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN); link.send(PhaseBegins('train'))\n"
+        "print(os.getpid(), flush=True)"
     )
     with job.running(f"{work}; time.sleep(60)") as process:
         assert process.stdout is not None
@@ -345,9 +346,7 @@ def test_work_that_can_not_be_started_is_a_fault_of_ours(job: Job) -> None:
 
 
 def test_sixty_mistakes_fit_the_failure_file_and_the_log_has_them_all(job: Job) -> None:
-    _, _, err = job.run(
-        "fail(*(f'setting {n} is not one of the allowed.' for n in range(60)))"
-    )
+    _, _, err = job.run("fail(*(f'setting {n} is not one of the allowed.' for n in range(60)))")
     assert job.failure is not None
     assert len(job.failure.encode()) < 1024
     assert job.failure.startswith("UserError: 60 mistakes. 1. setting 0 is")
@@ -397,9 +396,7 @@ def test_a_disk_without_room_for_the_failure_file_leaves_no_part_of_it(job: Job)
     assert list((job.base / "output").iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "end", ["link.send(Succeeded('done'))", "os.kill(os.getpid(), 9)", "fail('a')"]
-)
+@pytest.mark.parametrize("end", ["link.send(Succeeded('done'))", "os.kill(os.getpid(), 9)", "fail('a')"])
 def test_the_scratch_folders_that_the_work_named_are_removed_and_no_others(job: Job, end: str) -> None:
     ours, other = job.write("spool/ours/part-0.arrow"), job.write("spool/other/data.csv")
     job.run(f"link.send(Scratch(base / 'spool/ours')); {end}")

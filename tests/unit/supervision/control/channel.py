@@ -14,7 +14,7 @@ from smxgb.supervision.control.leader import Leader
 from smxgb.supervision.messages import Abort, Arrived
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from smxgb.errors import JobError
     from smxgb.supervision.control import Control
@@ -36,12 +36,17 @@ def arrive(*ends: Control, workers: int = 1) -> None:
         end.tell(Arrived({"mode": "dask", "workers": workers}))
 
 
+def wait(ends: Sequence[Control]) -> None:
+    """Wait until one end can be read, or for a moment: time that passes can be news too."""
+    select.select([fd for end in ends if (fd := end.fileno()) is not None], [], [], 0.02)
+
+
 def first_heard(end: Control) -> list[Message]:
     """Turn one end until it has heard something."""
     deadline = time.monotonic() + DEADLINE
     while not (heard := end.hear()):
         assert time.monotonic() < deadline
-        select.select([end], [], [], 0.02)
+        wait([end])
     return heard
 
 
@@ -73,7 +78,7 @@ class Channel:
         while not condition():
             assert time.monotonic() < deadline, self.heard
             self.turn()
-            select.select(self.ends, [], [], 0.02)
+            wait(self.ends)
 
     def until_listening(self) -> None:
         self.until(lambda: self.leader._door.address)

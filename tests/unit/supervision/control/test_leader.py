@@ -17,6 +17,8 @@ from smxgb.supervision.messages import Done, Failed, Hello, Lead, Leave, PhaseBe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from smxgb.supervision.messages import Message
+
 DIFFER = "its key is another job's, so its hosts, hyperparameters or job name differ from this host's"
 
 
@@ -116,7 +118,9 @@ def test_a_silent_host_among_others_is_named_with_its_phase() -> None:
     wire.send(Hello(NAMES[2]))
     wire.send(PhaseBegins("load"))
     text = channel.cause(0).mistakes[0]
-    assert text.startswith(f"host {NAMES[2]} gave no sign of life for 1 s in phase load: it is frozen, or cut")
+    assert text.startswith(
+        f"host {NAMES[2]} gave no sign of life for 1 s in phase load: it is frozen, or cut"
+    )
     assert channel.cause(1).mistakes[0] == text
     wire.close()
 
@@ -206,8 +210,13 @@ def test_the_second_process_of_a_name_is_told_so_and_the_first_goes_on(channel: 
     channel.join()
     channel.until_connected(1)
     second = channel.namesake(1)
-    heard = []
-    channel.until(lambda: heard.extend(second.hear()) or heard)
+    heard: list[Message] = []
+
+    def has_heard() -> bool:
+        heard.extend(second.hear())
+        return bool(heard)
+
+    channel.until(has_heard)
     assert f"two processes say that they are host {NAMES[1]}" in str(heard[0])
     assert len(heard) == 1
     arrive(*channel.ends, channel.join())
@@ -231,7 +240,9 @@ def test_very_many_mistakes_reach_the_others_as_the_first_of_them_and_the_log_ha
 
 
 @pytest.mark.parametrize(
-    "first", [Hello("127.0.0.9"), Hello(NAMES[0]), Done(), Failed(UserError("a"))], ids=lambda m: type(m).__name__
+    "first",
+    [Hello("127.0.0.9"), Hello(NAMES[0]), Done(), Failed(UserError("a"))],
+    ids=lambda m: type(m).__name__,
 )
 def test_a_connection_that_does_not_begin_with_the_name_of_another_host_is_closed(
     channel: Channel, first: Hello | Done | Failed

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import socket
-from multiprocessing import AuthenticationError
 from threading import Thread
 
 import pytest
@@ -34,7 +33,6 @@ def test_a_name_of_the_loopback_device_is_no_address_for_others() -> None:
     with pytest.raises(NotReady, match="other hosts can't reach"):
         own_address(Hosts("localhost", ("localhost", "b"), "no-such-interface"))
     assert own_address(Hosts("127.0.0.2", ("127.0.0.1", "127.0.0.2"))) == "127.0.0.2"
-
 
 
 def connected(key: bytes = KEY) -> tuple[Wire, Wire]:
