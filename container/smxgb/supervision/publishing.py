@@ -1,7 +1,7 @@
 """Publishing: result files get their names only when the whole job has succeeded.
 
 The work writes each file in its folder, under a name that begins with `PARTIAL`. The supervisor removes that
-beginning when the job has succeeded. So a job that fails, however late, leaves no result that looks whole.
+beginning when the job has succeeded. So a job that fails, however late, leaves no results.
 """
 
 from __future__ import annotations

@@ -42,15 +42,14 @@ SETTLING = 1.0
 """Seconds to wait for a better cause, when a process may have failed only because another one has."""
 
 TURN = 0.1
-"""Seconds between two looks meanwhile."""
+"""Seconds between two checks during that time."""
 
 
 class Watch:
     """Watches the processes of this host, and passes messages between them and the other hosts.
 
     `wakeup` is the descriptor from which the numbers of signals are read. `explain` returns the failure that
-    the exit status of a process means which has not reported one itself. `start` starts a program that the
-    work asks for.
+    an exit status means, for a process that has reported none. `start` starts a program of the work.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The leader's listening socket, through which the processes of the job's other hosts come in."""
+"""The leader's listening socket, with which the supervisors of the other hosts connect."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Guest:
 
 
 class Door:
-    """Listens, and hands over a guest for each process that is let in, or why it can't listen.
+    """Listens, and hands over each process that has the job's key, or the failure if it can't listen.
 
     `address` is None before it listens; `not_ready` says why. `refused` are the addresses of processes with
     another key.
