@@ -18,7 +18,7 @@ from tests.opt_ml import read_outcome
 from smxgb.checking import forecast_files, perform_dry_run
 from smxgb.job import Sources, load_job
 from smxgb.log import log, log_error, warnings_as_lines
-from smxgb.supervision.messages import Link, failure_of
+from smxgb.supervision.link import Link, diagnose
 from smxgb.supervision.publishing import PARTIAL, publish, remove_unfinished
 from smxgb.trainers import train
 
@@ -84,7 +84,7 @@ def _failure(act: Callable[[], object], out: io.StringIO, err: io.StringIO) -> J
         try:
             act()
         except Exception as error:  # noqa: BLE001 - as at the end of every process of a job
-            failure = failure_of(error)
+            failure = diagnose(error)
             for line in failure.lines():
                 log_error(line)
             return failure

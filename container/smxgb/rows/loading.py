@@ -24,6 +24,7 @@ from smxgb.rows.readers.row_rules import shown_file
 from smxgb.rows.shares import share
 from smxgb.rows.store import Stored, keep
 from smxgb.rows.summary import Summary
+from smxgb.supervision.messages import PhaseBegins
 from smxgb.wording import counted
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from smxgb.rows.batch import Schema
     from smxgb.rows.group import Group
     from smxgb.rows.readers import Reader
-    from smxgb.supervision.messages import Link
+    from smxgb.supervision.link import Link
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
                 reader = open_reader(channel, job.data, threads=threads, like=schema)
             stored[channel.name] = keep(reader, reader.schema(), scratch, channel.name)
     mistakes.raise_any()
-    link.phase("agree")
+    link.send(PhaseBegins("agree"))
     summaries = agree_on_rows({name: kept.summary for name, kept in stored.items()}, group)
     for channel in shares:
         find = partial(_file_of, channel, job.data, schema, threads)
