@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from smxgb.job.job import Job
     from smxgb.rows.loading import Loaded
-    from smxgb.supervision.messages import Link
+    from smxgb.supervision.link import Link
 
 HERE = Path(__file__)
 STEP_SECONDS = 110
@@ -146,7 +146,7 @@ def opened(base: Path, scratch: Path) -> tuple[Job, Loaded]:
     from smxgb.job.job import load_job  # noqa: PLC0415
     from smxgb.rows.group import Solo  # noqa: PLC0415
     from smxgb.rows.loading import load  # noqa: PLC0415
-    from smxgb.supervision.messages import Link  # noqa: PLC0415
+    from smxgb.supervision.link import Link  # noqa: PLC0415
 
     job = load_job({**os.environ, "SAGEMAKER_BASE_DIR": str(base)})
     return job, load(job, job.threads, Solo("here"), scratch, Link())

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from tests.opt_ml import read_outcome
 
-from smxgb.checking import forecast_files, rehearse
-from smxgb.job import Places, load_job
+from smxgb.checking import forecast_files, perform_dry_run
+from smxgb.job import Sources, load_job
 from smxgb.log import log, log_error, warnings_as_lines
-from smxgb.supervision.messages import Link, failure_of
+from smxgb.supervision.link import Link, diagnose
 from smxgb.supervision.publishing import PARTIAL, publish, remove_unfinished
 from smxgb.trainers import train
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from smxgb.errors import JobError
 
-EVERYWHERE = Places()
+SAGEMAKER = Sources()
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,14 @@ def work(base: Path) -> Outcome:
 
 def dry_run(base: Path) -> Checked:
     """Check the job of a tree as `smxgb check` does."""
-    return _checked(lambda: rehearse(load_job(_environ(base))))
+    return _checked(lambda: perform_dry_run(load_job(_environ(base))))
 
 
-def forecast(base: Path, listing: Path, hosts: int, places: Places = EVERYWHERE) -> Checked:
+def forecast(base: Path, listing: Path, hosts: int, sources: Sources = SAGEMAKER) -> Checked:
     """Forecast a job as `smxgb check --listing` does."""
 
     def act() -> None:
-        for line in forecast_files(str(listing), hosts, _environ(base), places):
+        for line in forecast_files(str(listing), hosts, _environ(base), sources):
             log(line)
 
     return _checked(act)
@@ -84,7 +84,7 @@ def _failure(act: Callable[[], object], out: io.StringIO, err: io.StringIO) -> J
         try:
             act()
         except Exception as error:  # noqa: BLE001 - as at the end of every process of a job
-            failure = failure_of(error)
+            failure = diagnose(error)
             for line in failure.lines():
                 log_error(line)
             return failure

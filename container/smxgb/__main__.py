@@ -14,7 +14,7 @@ from smxgb.environment import Paths, process_environ
 from smxgb.errors import Mistakes
 from smxgb.log import log, log_error, warnings_as_lines
 from smxgb.supervision import supervise
-from smxgb.supervision.messages import failure_of
+from smxgb.supervision.link import diagnose
 from smxgb.terminal import round_bar
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _check(arguments: argparse.Namespace) -> int:
         else:
             perform_dry_run(load_job(process_environ(), sources))
     except Exception as error:  # noqa: BLE001 - whatever it is, it gets reported
-        failure = failure_of(error)
+        failure = diagnose(error)
         for line in failure.lines():
             log_error(line)
         return failure.exit_code

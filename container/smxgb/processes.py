@@ -1,4 +1,4 @@
-"""The processes with which a job does its work. Only the supervisor starts them, never a user."""
+"""The processes that do the work of a job. Only the supervisor starts them, never a user."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from smxgb.environment import process_environ
 from smxgb.log import warnings_as_lines
-from smxgb.supervision.messages import Link, die_of, die_with_parent, leave
+from smxgb.supervision.link import Link, die_of, die_with_parent, leave
+from smxgb.supervision.messages import PhaseBegins
 from smxgb.terminal import is_watched, write_over_bar
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ half the time and with a third of the memory."""
 
 
 def run(argv: Sequence[str]) -> None:
-    """Be the process that the command line names; this call does not return."""
+    """Run as the process that the command line names. The process ends with this call."""
     arguments = _parsed(argv)
     with child(arguments.link, arguments.beat) as link:
         match arguments.name:
@@ -44,11 +45,11 @@ def run(argv: Sequence[str]) -> None:
 
 
 def keep_out_unneeded() -> None:
-    """Make the import of the packages that are kept out fail, as if they were not installed."""
+    """Make the import of the packages in `KEPT_OUT` fail, as if they were not installed."""
     sys.modules.update(dict.fromkeys(KEPT_OUT))  # type: ignore[arg-type]
     import pyarrow as pa  # noqa: PLC0415
 
-    # pyarrow looks for pandas at the first conversion and stumbles over the None, once.
+    # At its first conversion, and only then, pyarrow looks for pandas and raises because of the None.
     try:
         pa.array([0])
     except AttributeError:
@@ -74,7 +75,7 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _work(link: Link) -> None:
-    """Do the work of a training job in this process."""
+    """Train, in this process or in others that it has the supervisor start."""
     from smxgb.job import load_job  # noqa: PLC0415 - after the packages that are kept out
     from smxgb.trainers import train  # noqa: PLC0415
 
@@ -83,23 +84,23 @@ def _work(link: Link) -> None:
 
 @contextmanager
 def child(fd: int, beat: float | None) -> Iterator[Link]:
-    """Be a child of the supervisor, to which `fd` leads; the process ends with the block.
+    """Connect this process with its supervisor, through `fd`, while the block runs. The process ends with it.
 
-    The supervisor wants a sign of life every `beat` seconds, None if it wants none.
+    It gives a sign of life every `beat` seconds, or none if that is None.
     """
     die_with_parent(fd)
     link = Link(fd)
     try:
-        link.phase("start")
+        link.send(PhaseBegins("start"))
         warnings_as_lines()
         if is_watched():
             write_over_bar()
         if beat is not None:
             link.beat(beat)
         keep_out_unneeded()
-        # Several processes share the log: a line goes to it as a whole.
+        # Several processes write to the log: each line must be one write.
         sys.stdout.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
         yield link
-    except BaseException as error:  # noqa: BLE001 - the one boundary: whatever it is, it gets reported
+    except BaseException as error:  # noqa: BLE001 - every exception is reported
         die_of(error, link)
     leave(0)

@@ -10,17 +10,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 PROGRAM = (sys.executable, "-P", "-m", "smxgb")
-"""The beginning of each command line. -P keeps a module that lies in the current folder from standing in for
-one of the container's."""
+"""The beginning of each command line.
+
+With -P Python imports no module from the current folder, where one may have the name of one of ours.
+"""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A process that the work wants beside itself on its host.
+    """A process that the work has the supervisor start on the same host.
 
-    `name` is what messages call it. `command` is its command line, to which the supervisor adds how it is
-    reached and how often it wants a sign of life; after `silence` seconds without one the process counts as
-    frozen. `environ` are environment variables beside those of the work.
+    `name` is what messages call it. `command` is its command line, to which the supervisor adds the options
+    `--link` and `--beat`. `environ` are environment variables in addition to those of the work. The process
+    counts as frozen after `silence` seconds without a sign of life.
     """
 
     name: str

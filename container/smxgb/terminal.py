@@ -1,4 +1,4 @@
-"""The terminal: a bar of the rounds below the lines of the log, where a person watches a job."""
+"""The terminal: a progress bar of the rounds below the log, if a person watches the job."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from smxgb.supervision.messages import OnRound
+    from smxgb.supervision.messages import OnRound, RoundDone
 
 
 def is_watched(root: Path = ROOT) -> bool:
-    """Return whether the errors go to a terminal outside a container; there the bar is drawn."""
+    """Return whether standard error is a terminal outside a container. Only there is the bar drawn."""
     return sys.stderr.isatty() and not in_container(root)
 
 
 @contextmanager
 def round_bar(root: Path = ROOT) -> Iterator[OnRound | None]:
-    """Draw a bar of the rounds where the job is watched; elsewhere there is none."""
+    """Draw the bar while the block runs; yield what updates it, or None if nobody watches."""
     if not is_watched(root):
         yield None
         return
@@ -33,15 +33,15 @@ def round_bar(root: Path = ROOT) -> Iterator[OnRound | None]:
     write_over_bar()
     with tqdm(file=stderr, unit="round", leave=False, dynamic_ncols=True) as bar:
 
-        def on_round(number: int, total: int) -> None:
-            bar.total = total
-            bar.update(number + 1 - bar.n)
+        def on_round(done: RoundDone) -> None:
+            bar.total = done.total
+            bar.update(done.number + 1 - bar.n)
 
         yield on_round
 
 
 def write_over_bar() -> None:
-    """Make every line to a terminal clear its row first: the bar, of this process or its parent, is there."""
+    """Make every line that goes to a terminal clear its row first, where the bar may be."""
     sys.stdout, sys.stderr = _over_bar(sys.stdout), _over_bar(sys.stderr)
 
 
@@ -50,7 +50,7 @@ def _over_bar(stream: TextIO) -> TextIO:
 
 
 class _OverBar(io.TextIOWrapper):
-    """A stream whose lines begin by clearing the row that they are written to."""
+    """A stream that clears the row of the terminal before each line."""
 
     _begins_line = True
 

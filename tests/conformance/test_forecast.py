@@ -15,7 +15,7 @@ import pytest
 from tests.work import forecast
 
 from smxgb.checking.forecast import ROUNDS
-from smxgb.job import Places
+from smxgb.job import Sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,8 +28,8 @@ def check(
     base: Path, listing: Iterable[str] | None, hosts: int = 1, train: Path | None = None, **settings: object
 ) -> Checked:
     """Check a listing of these lines; with None, the listing is none that is there."""
-    places = Places(settings_file(base, settings), {"train": train} if train else None)
-    return forecast(base / "none", listing_file(base, listing), hosts, places)
+    sources = Sources(settings_file(base, settings), {"train": train} if train else None)
+    return forecast(base / "none", listing_file(base, listing), hosts, sources)
 
 
 def listing_file(base: Path, lines: Iterable[str] | None) -> Path:
@@ -103,7 +103,7 @@ def test_the_time_of_a_real_job_lies_within_the_forecast(
 def test_a_host_needs_less_memory_and_time_where_more_hosts_share_the_rows(tmp_path: Path) -> None:
     seconds, memory = [], []
     for hosts in (5, 25):
-        done = check(tmp_path, parts(100, 100_000_000), "--hosts", hosts, nthread=4, num_round=10)
+        done = check(tmp_path, parts(100, 100_000_000), hosts, nthread=4, num_round=10)
         seconds.append(int(re.findall(r"(\d+) s", said(done, "Time"))[0]))
         memory.append(int(re.findall(r"about (\d+) MiB", said(done, "Memory of the fullest host"))[0]))
     # Each number is rounded to a whole second or MiB.

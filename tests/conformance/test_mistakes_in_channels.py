@@ -99,8 +99,8 @@ TABLE = {
         whole=True,
     ),
     "nothing but markers": Mistake(
-        "UserError: channel 'train' holds only .x.crc, _SUCCESS (empty), a.csv (empty), which are "
-        "no data: check the channel's S3 address and that its files have rows.",
+        "UserError: channel 'train' holds no data file, only .x.crc, _SUCCESS (empty), a.csv (empty): "
+        "check the channel's S3 address and that its files have rows.",
         train=Source({"_SUCCESS": b"", ".x.crc": b"1", "a.csv": b""}, "text/csv"),
         whole=True,
     ),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from smxgb.supervision.messages import Link, Listener
+from smxgb.supervision.link import Link, Listener
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

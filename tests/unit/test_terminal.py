@@ -16,6 +16,7 @@ WATCH = """
 import sys, time
 from pathlib import Path
 from smxgb.log import log
+from smxgb.supervision.messages import RoundDone
 from smxgb.terminal import round_bar
 with round_bar(Path(sys.argv[1])) as on_round:
     if on_round is None:
@@ -24,7 +25,7 @@ with round_bar(Path(sys.argv[1])) as on_round:
         log(f"[{number}]\\ttrain-rmse:1.5")
         if on_round:
             time.sleep(0.15)
-            on_round(number, 3)
+            on_round(RoundDone(number, 3))
 log("done")
 """
 CLEARED = b"\r\x1b[K"

@@ -25,6 +25,7 @@ from smxgb.rows.reading import reading_settings
 from smxgb.rows.shares import share
 from smxgb.rows.store import Stored, keep
 from smxgb.rows.summary import Summary
+from smxgb.supervision.messages import PhaseBegins
 from smxgb.wording import counted
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from smxgb.rows.readers import Reader
     from smxgb.rows.reading import ReadingSettings
     from smxgb.rows.schema import Declared, Schema
-    from smxgb.supervision.messages import Link
+    from smxgb.supervision.link import Link
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
                 reader = open_reader(channel, settings, threads=threads, like=declared)
             stored[channel.name] = keep(reader, scratch, channel.name)
     mistakes.raise_any()
-    link.phase("agree")
+    link.send(PhaseBegins("agree"))
     summaries = agree_on_rows({name: kept.summary for name, kept in stored.items()}, group)
     for channel in shares:
         find = partial(_file_of, channel, settings, declared, threads)

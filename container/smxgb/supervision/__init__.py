@@ -1,4 +1,4 @@
-"""Supervision: the parent process, which starts the work, watches it, and says how it ended."""
+"""Supervision: the parent process, which starts the work, watches it, and reports how it ended."""
 
 from smxgb.supervision.supervisor import supervise
 

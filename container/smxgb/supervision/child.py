@@ -7,33 +7,40 @@ import signal
 import socket
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smxgb.limits import beat_of
-from smxgb.supervision.messages import Listener
+from smxgb.supervision.link import Listener
+from smxgb.supervision.messages import Failed, PhaseBegins, Scratch, Succeeded
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
 
-    from smxgb.supervision.messages import OnRound
+    from smxgb.errors import JobError
+    from smxgb.supervision.messages import Message
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
+"""The signals with which a job is stopped."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Child:
-    """A process, and what it says.
+    """A process, and what it has said of its own end.
 
-    `name` is what messages call it. `silence` is after how many seconds without a sign of life it counts as
-    frozen, None if it never does.
+    `name` is what messages call it. If it gives no sign of life for `silence` seconds it counts as frozen;
+    with None it never does. `phase` is the last that it has begun, None before the first.
     """
 
     name: str
     pid: int
-    said: Listener
+    link: Listener
     silence: float | None
+    phase: str | None = None
+    error: JobError | None = None
+    success: Succeeded | None = None
+    scratch: list[Path] = field(default_factory=list)
 
     @classmethod
     def start(
@@ -43,9 +50,8 @@ class Child:
         environ: Mapping[str, str],
         *,
         silence: float | None = None,
-        on_round: OnRound | None = None,
     ) -> Child:
-        """Start a process, which is told how to reach this one and how often to give a sign of life.
+        """Start a process. Two options on its command line say how to reach this one, and how often to beat.
 
         Raises OSError if it can't be started.
         """
@@ -62,14 +68,29 @@ class Child:
             raise
         finally:
             theirs.close()
-        return cls(name, pid, Listener(ours.detach(), on_round), silence)
+        return cls(name, pid, Listener(ours.detach()), silence)
+
+    def listen(self) -> list[Message]:
+        """Return what the process has said since the last call, and remember what matters at its end."""
+        messages = self.link.listen()
+        for message in messages:
+            match message:
+                case PhaseBegins():
+                    self.phase = message.name
+                case Scratch():
+                    self.scratch.append(message.folder)
+                case Failed():
+                    self.error = message.error
+                case Succeeded():
+                    self.success = message
+        return messages
 
     def kill(self) -> None:
-        """Kill the process and all that it has started, as far as they have not left its session."""
+        """Kill the process and all that it has started, except what has left its session."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         deadline = time.monotonic() + 5
-        while left := _session(self.pid):
+        while left := _processes_of_session(self.pid):
             for pid in left:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
@@ -83,8 +104,12 @@ class Child:
         return os.waitstatus_to_exitcode(status)
 
 
-def ended_among(children: Container[int]) -> int | None:
-    """Return one of these children that has ended, still to be reaped; reap every other process that has."""
+def reap_others(children: Container[int]) -> int | None:
+    """Reap the processes that have ended, up to the first that is one of these children.
+
+    Returns the number of that child, which is still to be reaped, or None if none of the children has ended.
+    The others are orphans: process 1 of a container inherits them.
+    """
     with suppress(ChildProcessError):
         while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             if ended.si_pid in children:
@@ -93,13 +118,13 @@ def ended_among(children: Container[int]) -> int | None:
     return None
 
 
-def _session(leader: int) -> list[int]:
+def _processes_of_session(leader: int) -> list[int]:
     """Return the living processes of a session."""
     living = []
     for process in Path("/proc").iterdir():
         if process.name.isdecimal():
             with suppress(OSError):
-                # The command, in brackets, may hold anything; state, parent, group and session follow it.
+                # The command may contain anything. It is in brackets; state, parent, group, session follow.
                 text = (process / "stat").read_text(errors="replace")
                 state, _, _, session = text.rpartition(")")[2].split()[:4]
                 if int(session) == leader and state not in "ZX":

@@ -1,230 +1,216 @@
-"""The connection between the supervisor and a process of the work.
+"""The messages between the processes of a job, and their encoding as JSON.
 
-Its two ends stand here together: `Link` is the work's, `Listener` the supervisor's. A message is one line of
-JSON with one key.
+A message is a value. To add one, declare its class here and handle it where it arrives: `watch` in the
+supervisor, `control` between the hosts, `Link.wait_for` in the work.
 """
 
-from __future__ import annotations
-
+# Without `from __future__ import annotations`: `decode` reads the types of the fields.
 import json
-import os
-import select
-import signal
-import sys
-import traceback
-from contextlib import suppress
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, NoReturn
+from typing import Any
 
-from smxgb.errors import AlgorithmError, JobError, as_job_error, from_json
+from smxgb.errors import JobError, from_json
 from smxgb.program import Program
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
-type OnRound = Callable[[int, int], None]
-"""Called after each round with its number, counted from 0, and the most rounds there will be."""
+@dataclass(frozen=True)
+class Message:
+    """What one process tells another. Each subclass is one kind, with its own fields."""
 
 
-class Link:
-    """The worker's end of the connection with its supervisor; `fd` None if nobody listens.
+# From the work to its supervisor.
 
-    A supervisor that is gone is no error here: the worker dies with it anyway (`die_with_parent`).
+
+@dataclass(frozen=True)
+class PhaseBegins(Message):
+    """The work is in phase `name` now. A failure names the phase in which the work ended."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class RoundDone(Message):
+    """Round `number`, counted from 0, is done. There are at most `total` rounds."""
+
+    number: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Beat(Message):
+    """A sign of life. Hosts send it to each other too."""
+
+
+@dataclass(frozen=True)
+class Scratch(Message):
+    """The work uses `folder` for temporary files. The supervisor removes it when the work has ended."""
+
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Start(Message):
+    """The supervisor shall start `program` on this host, beside the process that asks for it.
+
+    If the program ends before it has said `Succeeded`, the job fails.
     """
 
-    def __init__(self, fd: int | None = None) -> None:
-        self._fd = fd
-        self._lock = Lock()
-        self._rest = b""
-        if fd is not None:
-            os.set_inheritable(fd, False)  # noqa: FBT003 - it takes no keyword
-
-    def phase(self, name: str) -> None:
-        """Say what the work is about now: named if the process should be killed."""
-        self._send({"phase": name})
-
-    def scratch(self, folder: Path) -> None:
-        """Name a folder of temporary files, which the supervisor removes at the end, whatever the end."""
-        self._send({"scratch": str(folder.absolute())})
-
-    def round(self, number: int, total: int) -> None:
-        """Say that round `number`, counted from 0, of at most `total` is done."""
-        self._send({"round": [number, total]})
-
-    def failed(self, error: JobError) -> None:
-        """Report the failure that ends the job."""
-        self._send({"failed": error.as_json()})
-
-    def succeeded(self, text: str, results: Sequence[Path] = ()) -> None:
-        """Say that all is done, with the last line of the log. Without it no end is a success.
-
-        `results` are the files that are to get their names now: see `smxgb.supervision.publishing`.
-        """
-        self._send({"succeeded": text, "results": [str(path.absolute()) for path in results]})
-
-    def beat(self, seconds: float) -> None:
-        """Give a sign of life every so many seconds from now on, whatever the work does.
-
-        Native code lets other threads run, so only a process that is stopped falls silent.
-        """
-
-        def beat() -> None:
-            pause = Event()
-            while not pause.wait(seconds):
-                self._send({"beat": True})
-
-        Thread(target=beat, name="heartbeat", daemon=True).start()
-
-    def arrived(self, **offer: str | int) -> None:
-        """Say that this host's configuration is in order, so that it can join the others.
-
-        `offer` must be the same on all hosts.
-        """
-        self._send({"arrived": offer})
-
-    def tracker(self, arguments: Mapping[str, object]) -> None:
-        """Say to all hosts how the tracker of XGBoost, or the scheduler of Dask, is reached."""
-        self._send({"tracker": dict(arguments)})
-
-    def start(self, program: Program) -> None:
-        """Ask for a process beside this one, for as long as this one runs.
-
-        The supervisor tells of its success (`finished`); any other end of it ends the job.
-        """
-        self._send({"start": asdict(program)})
-
-    def wait_for(self, key: str) -> object:
-        """Wait for the supervisor's message with this key; return its value. Others are passed over."""
-        while self._fd is not None:
-            line, newline, self._rest = self._rest.partition(b"\n")
-            if newline:
-                message = json.loads(line)
-                if key in message:
-                    return message[key]
-            else:
-                data = os.read(self._fd, 65_536)
-                if not data:
-                    break
-                self._rest = line + data
-        raise SystemExit(128 + signal.SIGKILL)
-
-    def _send(self, message: dict[str, object]) -> None:
-        if self._fd is None:
-            return
-        line = json.dumps(message).encode() + b"\n"
-        with self._lock, suppress(BrokenPipeError, ConnectionResetError):
-            while line:
-                line = line[os.write(self._fd, line) :]
+    program: Program
 
 
-class Listener:
-    """The supervisor's end of the connection, and what has been said so far.
+@dataclass(frozen=True)
+class Succeeded(Message):
+    """The process has done its part of the job. An end without this message is a failure.
 
-    `signs` counts the signs of life: it rises with whatever is said. `programs` are still to be started.
+    `text` is the last line of the log. `results` are the files that the supervisor renames when the whole job
+    has succeeded: see `smxgb.supervision.publishing`.
     """
 
-    def __init__(self, fd: int, on_round: OnRound | None = None) -> None:
-        os.set_blocking(fd, False)
-        self.fd = fd
-        self._on_round = on_round
-        self.phase: str | None = None
-        self.scratch: list[Path] = []
-        self.error: JobError | None = None
-        self.success: str | None = None
-        self.results: list[Path] = []
-        self.arrived: Mapping[str, object] | None = None
-        self.tracker: Mapping[str, object] | None = None
-        self.programs: list[Program] = []
-        self.signs = 0
-        self._rest = b""
-
-    def tell(self, message: Mapping[str, object]) -> None:
-        """Send the work a message. One that has ended needs none."""
-        with suppress(OSError):
-            os.write(self.fd, json.dumps(message).encode() + b"\n")
-
-    def listen(self) -> bool:
-        """Take in what has been sent by now; return whether more may come."""
-        with suppress(BlockingIOError):
-            while data := self._read():
-                self.signs += 1
-                *lines, self._rest = (self._rest + data).split(b"\n")
-                for line in lines:
-                    with suppress(ValueError):  # a stray line must not end the one who watches
-                        self._take(json.loads(line))
-            return False
-        return True
-
-    def _read(self) -> bytes:
-        # An end that dies with messages unread breaks the connection instead of closing it.
-        try:
-            return os.read(self.fd, 65_536)
-        except ConnectionResetError:
-            return b""
-
-    def _take(self, message: object) -> None:
-        match message:
-            case {"phase": str(name)}:
-                self.phase = name
-            case {"round": [int(number), int(total)]}:
-                if self._on_round:
-                    self._on_round(number, total)
-            case {"scratch": str(folder)}:
-                self.scratch.append(Path(folder))
-            case {"failed": dict(failure)}:
-                self.error = from_json(failure)
-            case {"arrived": dict(offer)}:
-                self.arrived = offer
-            case {"start": dict(program)}:
-                self.programs.append(Program(**program))
-            case {"tracker": dict(arguments)}:
-                self.tracker = arguments
-            case {"succeeded": str(text), "results": [*results]}:
-                self.success = text
-                self.results = [Path(str(path)) for path in results]
+    text: str
+    results: tuple[Path, ...] = ()
 
 
-def die_with_parent(fd: int) -> None:
-    """Make the kernel kill this process when the supervisor that holds the other end of `fd` dies.
+# From the work to its supervisor, and from a host to the first one, the leader.
 
-    Raises SystemExit if it is dead already. Its process number could not tell: in a container the supervisor
-    is process 1, and so is whoever inherits orphans elsewhere.
+
+@dataclass(frozen=True)
+class Arrived(Message):
+    """The configuration of this host is in order, and the host is ready to join the others.
+
+    `offer` must be the same on all hosts.
     """
-    import ctypes  # noqa: PLC0415 - the supervisor imports this module too, and its start is waited for
 
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL, 0, 0, 0)
-    poll = select.poll()
-    poll.register(fd, 0)
-    if poll.poll(0):
-        raise SystemExit(128 + signal.SIGKILL)
+    offer: Mapping[str, str | int]
 
 
-def failure_of(error: BaseException) -> JobError:
-    """Return the failure to report for anything that was raised.
+@dataclass(frozen=True)
+class Failed(Message):
+    """The work, or the work of one host, has failed."""
 
-    What nobody has foreseen shows in the log with where it comes from: a fault of ours has no other words.
+    error: JobError
+
+
+# From the process that opens the meeting point to all hosts, and there to the work.
+
+
+@dataclass(frozen=True)
+class Rendezvous(Message):
+    """Where the workers of all hosts meet: what reaches the tracker of XGBoost, or the scheduler of Dask."""
+
+    arguments: Mapping[str, str | int]
+
+
+# From the supervisor to the work.
+
+
+@dataclass(frozen=True)
+class Lead(Message):
+    """All hosts have arrived. The work on the first host shall open the meeting point at its `address`."""
+
+    address: str
+
+
+@dataclass(frozen=True)
+class Finished(Message):
+    """The program `name`, which the work has started, has said `Succeeded` with this text."""
+
+    name: str
+    text: str
+
+
+# Between the hosts.
+
+
+@dataclass(frozen=True)
+class Hello(Message):
+    """The first message of a connection: `host` has connected with the leader."""
+
+    host: str
+
+
+@dataclass(frozen=True)
+class Done(Message):
+    """The work of this host has succeeded."""
+
+
+@dataclass(frozen=True)
+class Abort(Message):
+    """The leader's verdict: the job has failed, and all hosts end now."""
+
+    error: JobError
+
+
+@dataclass(frozen=True)
+class Leave(Message):
+    """The leader's verdict: the job has succeeded, the model is saved, and all hosts may end."""
+
+
+@dataclass(frozen=True)
+class Bye(Message):
+    """This host has read the verdict and closes the connection."""
+
+
+type OnRound = Callable[[RoundDone], None]
+"""Called after each round."""
+
+
+def encode(message: Message) -> bytes:
+    """Return a message as a line of JSON, such as `["RoundDone", {"number": 3, "total": 9}]`.
+
+    It has no line break at its end, nor elsewhere.
     """
-    failure = as_job_error(error)
-    if isinstance(failure, AlgorithmError) and failure is not error:
-        traceback.print_exception(error)
-    return failure
+    return json.dumps([type(message).__name__, vars(message)], default=_as_json).encode()
 
 
-def die_of(error: BaseException, link: Link) -> NoReturn:
-    """Report what was raised and end this process.
+def decode(line: bytes) -> Message | None:
+    """Return the message of a line, or None if its kind is unknown or its fields are not those of its kind.
 
-    Through `os._exit`, since XGBoost's clean-up at the end of the interpreter can wait for other hosts.
+    Raises ValueError if the line is not JSON.
     """
-    failure = failure_of(error)
-    link.failed(failure)
-    leave(failure.exit_code)
+    match json.loads(line):
+        case [str(name), dict(values)] if kind := _KINDS.get(name):
+            try:
+                return kind(
+                    **{field.name: _READERS[field.type](values[field.name]) for field in fields(kind)}
+                )
+            except (KeyError, TypeError):
+                return None
+    return None
 
 
-def leave(code: int) -> NoReturn:
-    """End this process at once; what it has written to its log is kept."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+def _as_json(value: object) -> object:
+    match value:
+        case Path():
+            return str(value.absolute())  # the reader's current folder may be another
+        case JobError():
+            return value.as_json()
+        case Program():
+            return asdict(value)
+    raise TypeError(type(value))
+
+
+def _checked[T](kind: type[T]) -> Callable[[object], T]:
+    def read(value: object) -> T:
+        if not isinstance(value, kind):
+            raise TypeError(value)
+        return value
+
+    return read
+
+
+_text, _list, _object = _checked(str), _checked(list), _checked(dict)
+
+_READERS: Mapping[Any, Callable[[object], object]] = {
+    int: _checked(int),
+    str: _text,
+    Path: lambda value: Path(_text(value)),
+    tuple[Path, ...]: lambda value: tuple(Path(_text(path)) for path in _list(value)),
+    Mapping[str, str | int]: _object,
+    JobError: lambda value: from_json(_object(value)),
+    Program: lambda value: Program(**_object(value)),
+}
+"""How a field of each type is read. They raise TypeError for what is of another type."""
+
+_KINDS = {kind.__name__: kind for kind in Message.__subclasses__()}

@@ -1,7 +1,7 @@
-"""Results: the life of their files, from the work that writes them to what SageMaker uploads.
+"""Publishing: result files get their names only when the whole job has succeeded.
 
-The work writes each beside its place, under a name that begins with `PARTIAL`; the supervisor takes that off
-when the job has succeeded. So a job that fails, however late, leaves none of them.
+The work writes each file in its folder, under a name that begins with `PARTIAL`. The supervisor removes that
+beginning when the job has succeeded. So a job that fails, however late, leaves no results.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PARTIAL = ".smxgb-"
-"""How the names of results begin until the job has succeeded."""
+"""The beginning of the names of results until the job has succeeded."""
 
 
 def unfinished(place: Path) -> Path:
-    """Return where the file is written that is to be at `place`."""
+    """Return the path at which to write the file that will be published as `place`."""
     return place.with_name(f"{PARTIAL}{place.name}")
 
 
 def publish(results: Sequence[Path]) -> None:
-    """Give the results their names: a step of the supervisor, which no signal can make fail any more.
+    """Rename the results to their final names. The supervisor does it, and no signal can stop it halfway.
 
-    Raises OSError, and leaves none of them, if one can't have its name.
+    Raises OSError if one can't be renamed, and removes those that were.
     """
     named: list[Path] = []
     try:
@@ -42,21 +42,21 @@ def publish(results: Sequence[Path]) -> None:
 
 
 def finished(folder: Path) -> list[Path]:
-    """Return the results in a folder that have their names."""
+    """Return the published results in a folder."""
     with suppress(OSError):
         return sorted(path for path in folder.iterdir() if not path.name.startswith(PARTIAL))
     return []
 
 
 def remove_unfinished(*folders: Path) -> None:
-    """Remove results that have not got their names: all that stands there is uploaded."""
+    """Remove the results that were not published: SageMaker uploads all that is in these folders."""
     for path in (path for folder in folders for path in folder.glob(f"{PARTIAL}*")):
         with suppress(OSError):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def open_to_all(*folders: Path) -> None:
-    """Let everyone read and write the results, as `chmod -R a+rwX`: local mode runs as another user."""
+    """Let everyone read and write the results, as `chmod -R a+rwX`: local mode reads them as another user."""
     for folder in folders:
         for place, _, names in folder.walk():
             for path in (place, *(place / name for name in names)):

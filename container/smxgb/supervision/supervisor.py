@@ -1,6 +1,6 @@
 """The parent process: starts the work as a child, watches it, and turns its end into what SageMaker reads.
 
-It imports nothing but Python, so that it stands while the work imports, and survives whatever happens to it.
+It imports only the standard library, so it starts fast, and no fault of a native library can crash it.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ def supervise(
 ) -> int:
     """Do the whole job in a child process; return its exit code. A failed job leaves the failure file.
 
-    To be called in the main thread of a process of its own: it takes over SIGTERM, SIGINT and SIGCHLD, and
-    collects every child that ends, for as process 1 of a container it inherits orphans.
+    Call it in the main thread of a process of its own. It handles SIGTERM, SIGINT and SIGCHLD, and reaps
+    every child process that ends: as process 1 of a container it inherits orphans.
     """
     paths = Paths.from_environ(environ)
     with suppress(OSError):
         paths.failure.unlink()  # an earlier job's
     earlier = finished(paths.model)
     with _signals() as wakeup:
-        control = _control(environ, paths)
+        control = _join_hosts(environ, paths)
         error = _run(command, environ, root, wakeup=wakeup, control=control, on_round=on_round)
         if error:
             remove_unfinished(paths.model, paths.output_data)
             _report(error, paths.failure)
-            # In folders that are used again, as on one's own machine. It stays: no failure costs a model.
+            # There are some in folders that are used again, as on one's own machine. No failure removes them.
             for path in earlier:
                 log_error(f"{path} is the model of an earlier job: this one has left none.")
         open_to_all(paths.output, paths.model)
@@ -63,8 +63,11 @@ def supervise(
     return error.exit_code if error else 0
 
 
-def _control(environ: Mapping[str, str], paths: Paths) -> Control:
-    """Return this host's end of the control channel. What can't be read is for the work to complain of."""
+def _join_hosts(environ: Mapping[str, str], paths: Paths) -> Control:
+    """Return this host's end of the control channel.
+
+    If the configuration can't be read, the host stays alone: its work reports what is wrong with it.
+    """
     try:
         hosts = read_hosts(paths)
         hyperparameters = read_json(paths.config / "hyperparameters.json")
@@ -83,7 +86,7 @@ def _run(
     control: Control,
     on_round: OnRound | None,
 ) -> JobError | None:
-    """Run the work to its end, and the job to its verdict; return the failure, if it is one."""
+    """Run the work, and wait for the verdict on the job; return why it failed, None if it succeeded."""
     kills = oom_kills(root)
 
     def start(program: Program) -> Child:
@@ -92,7 +95,6 @@ def _run(
             program.command,
             {**child_environ(environ), **program.environ},
             silence=program.silence,
-            on_round=on_round,
         )
 
     def explain(child: Child, status: int) -> JobError:
@@ -101,26 +103,26 @@ def _run(
         return unreported(child, status)
 
     try:
-        work = Child.start(WORK, command, child_environ(environ), silence=control.silence, on_round=on_round)
+        work = Child.start(WORK, command, child_environ(environ), silence=control.silence)
     except OSError as error:
         return unstartable(WORK, command, error)
-    return Watch(work, control, wakeup, explain, start).verdict()
+    return Watch(work, control, wakeup, explain, start, on_round=on_round).verdict()
 
 
 @contextmanager
 def _signals() -> Iterator[int]:
-    """Catch the signals that matter; yield a file descriptor that their numbers can be read from.
+    """Catch the signals that matter; yield a file descriptor from which their numbers can be read.
 
-    Afterwards nothing stops this process, which has only to end: with what it has said the job's end is.
+    Afterwards this process ignores them: its verdict stands, and it is about to end.
     """
     reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     for number in (*STOPS, signal.SIGCHLD):
-        signal.signal(number, _noted)
+        signal.signal(number, _do_nothing)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     try:
         yield reading
     finally:
-        # Python itself would set handlers, but not this, back to the default while it ends.
+        # Python resets handlers to the default while it ends, but keeps SIG_IGN.
         for number in STOPS:
             signal.signal(number, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -129,12 +131,12 @@ def _signals() -> Iterator[int]:
         os.close(writing)
 
 
-def _noted(_number: int, _frame: FrameType | None) -> None:
-    """Handle a signal that is read from the wake-up descriptor: without a handler none arrives there."""
+def _do_nothing(_number: int, _frame: FrameType | None) -> None:
+    """Handle a signal. Its number arrives at the wake-up descriptor only if it has a handler."""
 
 
 def _report(error: JobError, failure: Path) -> None:
-    """Write the failure to the log, whole, and to the failure file, unless the work has left one there."""
+    """Write the failure to the log, and to the failure file unless the work has written one there."""
     for line in error.lines():
         log_error(line)
     beside = unfinished(failure)

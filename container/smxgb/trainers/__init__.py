@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from smxgb.job import Job, Mode
-    from smxgb.supervision.messages import Link
+    from smxgb.supervision.link import Link
 
 TRAINERS: Mapping[Mode, str] = {
     "single": "smxgb.trainers.single",

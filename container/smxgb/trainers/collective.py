@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
+from smxgb.supervision.messages import Arrived, Lead, Rendezvous
 from smxgb.trainers.member import train_as_member
 from smxgb.trainers.tracker import tracker
 
@@ -12,13 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from smxgb.job import Job
-    from smxgb.supervision.messages import Link
+    from smxgb.supervision.link import Link
     from smxgb.trainers.tracker import TrackerArguments
 
 
 def train(job: Job, link: Link) -> None:
     """Run this host's worker in the group of all hosts."""
-    link.arrived(**job.team.offer())
+    link.send(Arrived(job.team.offer()))
     with _tracker(job, link) as arguments:
         train_as_member(job, arguments, link)
 
@@ -28,8 +29,8 @@ def _tracker(job: Job, link: Link) -> Iterator[TrackerArguments]:
     """On the first host, start the tracker once all hosts are there; on any other, wait for its address."""
     if job.hosts.current == job.hosts.names[0]:
         # The supervisor tells the address that the other hosts reach this one at.
-        with tracker(job, str(link.wait_for("lead"))) as arguments:
-            link.tracker(arguments)
+        with tracker(job, link.wait_for(Lead).address) as arguments:
+            link.send(Rendezvous(arguments))
             yield arguments
     else:
-        yield cast("TrackerArguments", link.wait_for("tracker"))
+        yield link.wait_for(Rendezvous).arguments

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from smxgb.errors import PlatformError
 from smxgb.log import log
 from smxgb.program import PROGRAM, Program
+from smxgb.supervision.messages import Arrived, Finished, Lead, Rendezvous, Start, Succeeded
 from smxgb.trainers import dask_cluster
 from smxgb.trainers.tracker import tracker
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from smxgb.job import Job
-    from smxgb.supervision.messages import Link
+    from smxgb.supervision.link import Link
 
     type Met = Mapping[str, str]
     """What the scheduler tells: its address (`scheduler`), and the `token` in its workers' names."""
@@ -36,19 +37,19 @@ NEWS = 60.0
 
 def train(job: Job, link: Link) -> None:
     """Start this host's part of the cluster; the first host has the workers train."""
-    link.arrived(**job.team.offer())
+    link.send(Arrived(job.team.offer()))
     leads = job.hosts.current == job.hosts.names[0]
     if leads:
-        address = str(link.wait_for("lead")) if len(job.hosts.names) > 1 else LOOPBACK
-        link.start(_scheduler(job, address))
+        address = link.wait_for(Lead).address if len(job.hosts.names) > 1 else LOOPBACK
+        link.send(Start(_scheduler(job, address)))
     # From the scheduler itself: a foreign process that listens at its port gets neither workers nor tasks.
-    met = cast("Met", link.wait_for("tracker"))
+    met = cast("Met", link.wait_for(Rendezvous).arguments)
     _start_workers(job, link, met)
     if leads:
         _have_trained(job, met)
-    ends = cast("list[dict[str, str]]", [link.wait_for("finished") for _ in range(job.team.workers)])
-    said = {end["name"]: end["said"] for end in ends}
-    link.succeeded(said[_shown(job, 0)])
+    ends = [link.wait_for(Finished) for _ in range(job.team.workers)]
+    said = {end.name: end.text for end in ends}
+    link.send(Succeeded(said[_shown(job, 0)]))
 
 
 def _scheduler(job: Job, address: str) -> Program:
@@ -72,7 +73,7 @@ def _start_workers(job: Job, link: Link, met: Met) -> None:
             environ["CUDA_VISIBLE_DEVICES"] = job.machine.gpus[index]
             arguments += ["--gpus", ",".join(job.machine.gpus)]
         command = (*PROGRAM, "dask-worker", *arguments)
-        link.start(Program(_shown(job, index), command, environ, silence))
+        link.send(Start(Program(_shown(job, index), command, environ, silence)))
 
 
 def _shown(job: Job, index: int) -> str:

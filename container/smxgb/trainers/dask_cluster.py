@@ -22,13 +22,14 @@ from smxgb.errors import AlgorithmError, PlatformError, as_job_error
 from smxgb.job import load_job
 from smxgb.scratch import scratch_folder
 from smxgb.settings import DASHBOARD_PORT
+from smxgb.supervision.messages import PhaseBegins, Rendezvous, Scratch
 from smxgb.trainers.member import train_as_member
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from smxgb.errors import JobError
-    from smxgb.supervision.messages import Link
+    from smxgb.supervision.link import Link
     from smxgb.trainers.tracker import TrackerArguments
 
 SETTINGS: dict[str, Any] = {
@@ -63,7 +64,7 @@ def run_scheduler(link: Link, host: str, port: int, *, dashboard: bool) -> None:
     Once it listens, all hosts are told its address and a random token that is part of its workers' names. The
     token keeps workers apart from those of another job with the same settings.
     """
-    link.phase("schedule")
+    link.send(PhaseBegins("schedule"))
     configure()
     from distributed import Scheduler  # noqa: PLC0415 - configured first
 
@@ -75,7 +76,7 @@ def run_scheduler(link: Link, host: str, port: int, *, dashboard: bool) -> None:
             if isinstance(error.__cause__, OSError):
                 raise PlatformError(_not_listening(host, port, error.__cause__)) from error
             raise
-        link.tracker({"scheduler": scheduler.address, "token": secrets.token_hex(8)})
+        link.send(Rendezvous({"scheduler": scheduler.address, "token": secrets.token_hex(8)}))
         await scheduler.finished()
 
     asyncio.run(serve())
@@ -102,7 +103,8 @@ def run_worker(link: Link, scheduler: str, token: str, index: int, gpus: str | N
         # The job has counted the host's processors by now, so this worker may keep to those near its GPU.
         training.stay_near(gpus.split(",")[index])
     seat = _Seat()
-    with scratch_folder(job.parameters.settings.spool_dir, job.paths.base, link.scratch) as folder:
+    spool_dir = job.parameters.settings.spool_dir
+    with scratch_folder(spool_dir, job.paths.base, lambda made: link.send(Scratch(made))) as folder:
         arguments = (scheduler, name_of(job.hosts.current, index, token), seat, folder)
         Thread(target=_serve_worker, args=arguments, name="dask", daemon=True).start()
         train_as_member(job, seat.taken(), link, index)

@@ -15,13 +15,13 @@ from xgboost.core import XGBoostError
 from smxgb import training
 from smxgb.errors import AlgorithmError, PlatformError, as_job_error
 from smxgb.rows import Joined
-from smxgb.supervision.messages import die_of
+from smxgb.supervision.link import die_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from smxgb.job import Job
-    from smxgb.supervision.messages import Link
+    from smxgb.supervision.link import Link
     from smxgb.trainers.tracker import TrackerArguments
 
 GRACE = 2.0

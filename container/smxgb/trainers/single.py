@@ -9,7 +9,7 @@ from smxgb.rows import Solo
 
 if TYPE_CHECKING:
     from smxgb.job import Job
-    from smxgb.supervision.messages import Link
+    from smxgb.supervision.link import Link
 
 
 def train(job: Job, link: Link) -> None:

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from smxgb.log import log
+from smxgb.supervision.messages import PhaseBegins, RoundDone
 from smxgb.wording import readable_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from smxgb.supervision.messages import Link
+    from smxgb.supervision.link import Link
 
 type PhaseName = Literal["load", "matrix", "train", "save"]
 
@@ -47,7 +48,7 @@ class PhaseClock:
     @contextmanager
     def phase(self, name: PhaseName) -> Iterator[None]:
         """Measure what happens inside. The seconds of a phase that comes again are added up."""
-        self._link.phase(name)
+        self._link.send(PhaseBegins(name))
         self._reset_peak()
         start = time.perf_counter()
         try:
@@ -100,7 +101,7 @@ class RoundClock:
 
     def finished(self, number: int) -> None:
         """Note that round `number`, counted from 0, is done."""
-        self._link.round(number, self._total)
+        self._link.send(RoundDone(number, self._total))
         now = time.monotonic()
         if now - self._said < self._every:
             return

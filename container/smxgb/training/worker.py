@@ -13,6 +13,7 @@ from smxgb.log import log
 from smxgb.rows import FLAG, load
 from smxgb.scratch import scratch_folder
 from smxgb.settings import booster_params
+from smxgb.supervision.messages import Scratch, Succeeded
 from smxgb.training import gpu
 from smxgb.training.artifacts import (
     MODEL_NAME,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from smxgb.job import Device, Job
     from smxgb.rows import Group, Loaded
     from smxgb.settings import Labels
-    from smxgb.supervision.messages import Link
+    from smxgb.supervision.link import Link
     from smxgb.training.boosting import Trained
     from smxgb.training.checks import Checked
     from smxgb.training.evaluation import Values
@@ -82,8 +83,9 @@ def run(job: Job, group: Group, link: Link, index: int = 0) -> None:
     for line in start_block(job):
         worker.say(line)
     prepare_folders(job.paths)
+    spool_dir = job.parameters.settings.spool_dir
     with (
-        scratch_folder(job.parameters.settings.spool_dir, job.paths.base, link.scratch) as scratch,
+        scratch_folder(spool_dir, job.paths.base, lambda made: link.send(Scratch(made))) as scratch,
         _device_in_use(worker, scratch),
     ):
         with worker.clock.phase("load"):
@@ -93,7 +95,7 @@ def run(job: Job, group: Group, link: Link, index: int = 0) -> None:
         # Saving needs no other worker: if it fails, no other worker must be waiting for it in the group.
         group.leave()
         results = _save(worker, loaded, trained) if group.rank == 0 else []
-    link.succeeded(_last_line(worker, trained), results)
+    link.send(Succeeded(_last_line(worker, trained), tuple(results)))
 
 
 def _device_in_use(worker: _Worker, scratch: Path) -> AbstractContextManager[None]:

@@ -30,11 +30,18 @@ WORK = """
 import os, signal, subprocess, sys, time
 from pathlib import Path
 from smxgb.errors import AlgorithmError, PlatformError, UserError
-from smxgb.supervision.messages import Link, die_with_parent
+from smxgb.supervision.link import Link, die_with_parent
+from smxgb.supervision.messages import Failed, PhaseBegins, Scratch, Succeeded
 fd = int(sys.argv[-1])
 link = Link(fd)
 die_with_parent(fd)
 base = Path(os.environ["SAGEMAKER_BASE_DIR"])
+
+
+def fail(*mistakes):
+    link.send(Failed(UserError(*mistakes)))
+
+
 """
 
 
@@ -98,12 +105,12 @@ def soon(condition: Callable[[], bool]) -> bool:
 
 
 def test_a_job_that_says_it_succeeded_ends_well(job: Job) -> None:
-    code, out, err = job.run("link.phase('train'); link.succeeded('Done: model written.')")
+    code, out, err = job.run("link.send(PhaseBegins('train')); link.send(Succeeded('Done: model written.'))")
     assert (code, out, err, job.failure) == (0, "Done: model written.\n", "", None)
 
 
 def test_an_end_without_a_word_of_success_is_a_fault_of_ours(job: Job) -> None:
-    code, _, err = job.run("link.phase('save')")
+    code, _, err = job.run("link.send(PhaseBegins('save'))")
     assert code == 1
     assert job.failure == err.rstrip()
     assert job.failure.startswith(
@@ -113,25 +120,25 @@ def test_an_end_without_a_word_of_success_is_a_fault_of_ours(job: Job) -> None:
 
 @pytest.mark.parametrize(("kind", "code"), [("UserError", 2), ("PlatformError", 3), ("AlgorithmError", 1)])
 def test_a_reported_failure_has_the_exit_code_of_its_kind(job: Job, kind: str, code: int) -> None:
-    found, _, err = job.run(f"link.failed({kind}('a is wrong.', 'b is wrong.')); os._exit(99)")
+    found, _, err = job.run(f"link.send(Failed({kind}('a is wrong.', 'b is wrong.'))); os._exit(99)")
     assert found == code
     assert job.failure == f"{kind}: 2 mistakes. 1. a is wrong.\n2. b is wrong."
     assert err.rstrip() == job.failure
 
 
 def test_a_reported_failure_counts_even_if_the_work_ends_well_or_is_killed(job: Job) -> None:
-    assert job.run("link.failed(UserError('a'))")[0] == 2
-    assert job.run("link.failed(UserError('a')); os.kill(os.getpid(), 9)")[0] == 2
+    assert job.run("fail('a')")[0] == 2
+    assert job.run("fail('a'); os.kill(os.getpid(), 9)")[0] == 2
 
 
 def test_success_needs_a_good_end_too(job: Job) -> None:
-    assert job.run("link.succeeded('done'); os._exit(5)")[0] == 1
+    assert job.run("link.send(Succeeded('done')); os._exit(5)")[0] == 1
     assert job.failure is not None
     assert "with exit code 5" in job.failure
 
 
 def test_an_exception_that_nobody_reported_shows_in_the_log(job: Job) -> None:
-    code, _, err = job.run("link.phase('load'); {}['column']")
+    code, _, err = job.run("link.send(PhaseBegins('load')); {}['column']")
     assert code == 1
     assert "KeyError: 'column'" in err
     assert job.failure == (
@@ -144,7 +151,7 @@ def test_an_exception_that_nobody_reported_shows_in_the_log(job: Job) -> None:
     "number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE]
 )
 def test_a_crash_of_native_code_names_phase_and_signal(job: Job, number: signal.Signals) -> None:
-    code, _, err = job.run(f"link.phase('matrix'); os.kill(os.getpid(), {int(number)})")
+    code, _, err = job.run(f"link.send(PhaseBegins('matrix')); os.kill(os.getpid(), {int(number)})")
     assert code == 128 + number
     assert job.failure is not None
     assert job.failure.startswith(
@@ -154,7 +161,7 @@ def test_a_crash_of_native_code_names_phase_and_signal(job: Job, number: signal.
 
 
 def test_work_that_is_killed_from_outside_is_no_lack_of_memory(job: Job) -> None:
-    assert job.run("link.phase('train'); os.kill(os.getpid(), 9)")[0] == 137
+    assert job.run("link.send(PhaseBegins('train')); os.kill(os.getpid(), 9)")[0] == 137
     assert job.failure == (
         "PlatformError: the work was killed from outside in phase train: signal 9 (SIGKILL). "
         "Start the job again."
@@ -176,8 +183,8 @@ def test_work_that_the_kernel_killed_for_memory_names_limit_phase_and_cure(
     kills.parent.mkdir(parents=True)
     kills.write_text("oom_kill 1\n")
     (job.root / limit).write_text(f"{725 * 1024**2}\n")
-    work = f"link.phase('matrix'); Path({str(kills)!r}).write_text('oom_kill 2'); os.kill(os.getpid(), 9)"
-    assert job.run(work)[0] == 3
+    work = f"link.send(PhaseBegins('matrix')); Path({str(kills)!r}).write_text('oom_kill 2')"
+    assert job.run(f"{work}; os.kill(os.getpid(), 9)")[0] == 3
     assert job.failure == (
         "PlatformError: out of memory: the kernel killed the work in phase matrix, at the container's memory "
         "limit of 725 MiB. Use an instance type with more memory, or fewer rows or columns."
@@ -190,7 +197,8 @@ def test_a_stop_ends_the_work_at_once_and_leaves_no_half_written_model(
 ) -> None:
     half = job.write("model/.smxgb-model-1.ubj", "half")
     work = (
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN); link.phase('train'); print(os.getpid(), flush=True)"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN); link.send(PhaseBegins('train'))\n"
+        "print(os.getpid(), flush=True)"
     )
     with job.running(f"{work}; time.sleep(60)") as process:
         assert process.stdout is not None
@@ -208,7 +216,7 @@ def test_a_stop_ends_the_work_at_once_and_leaves_no_half_written_model(
 
 
 def test_a_stop_comes_too_late_for_work_that_is_done(job: Job) -> None:
-    with job.running("link.succeeded('done'); print('said', flush=True); time.sleep(0.3)") as process:
+    with job.running("link.send(Succeeded('done')); print('said', flush=True); time.sleep(0.3)") as process:
         assert process.stdout is not None
         process.stdout.readline()
         process.send_signal(signal.SIGTERM)
@@ -226,13 +234,13 @@ print("written", flush=True)
 
 
 def test_results_get_their_names_when_the_work_has_succeeded(job: Job) -> None:
-    code, out, _ = job.run(WRITE + "link.succeeded('done', results)")
+    code, out, _ = job.run(WRITE + "link.send(Succeeded('done', tuple(results)))")
     assert (code, out) == (0, "written\ndone\n")
     assert [path.name for path in (job.base / "model").iterdir()] == ["xgboost-model"]
     assert [path.name for path in (job.base / "output/data").iterdir()] == ["metrics.json"]
 
 
-@pytest.mark.parametrize("end", ["os._exit(1)", "link.failed(UserError('a'))", "os.kill(os.getpid(), 9)"])
+@pytest.mark.parametrize("end", ["os._exit(1)", "fail('a')", "os.kill(os.getpid(), 9)"])
 def test_results_that_were_written_before_a_failure_do_not_stay(job: Job, end: str) -> None:
     assert job.run(WRITE + end)[0] != 0
     assert not [path for path in job.base.rglob("*") if path.is_file() and path.name != "failure"]
@@ -249,7 +257,7 @@ def test_results_that_were_written_before_a_stop_do_not_stay(job: Job) -> None:
 
 def test_results_that_can_not_get_their_names_make_the_job_a_failure(job: Job) -> None:
     job.write("model/xgboost-model/file")
-    code, out, _ = job.run(WRITE + "link.succeeded('done', results)")
+    code, out, _ = job.run(WRITE + "link.send(Succeeded('done', tuple(results)))")
     assert code != 0
     assert "done" not in out
     assert job.failure is not None
@@ -258,7 +266,7 @@ def test_results_that_can_not_get_their_names_make_the_job_a_failure(job: Job) -
 
 def test_a_failure_leaves_the_model_of_an_earlier_job_and_says_whose_it_is(job: Job) -> None:
     model = job.write("model/xgboost-model", "precious")
-    _, _, err = job.run("link.failed(UserError('a'))")
+    _, _, err = job.run("fail('a')")
     assert model.read_text() == "precious"
     assert err.splitlines() == [
         "UserError: a",
@@ -270,8 +278,8 @@ def test_a_stop_while_the_supervisor_ends_changes_nothing(job: Job) -> None:
     # Python calls this after all else, its own handlers being gone.
     late = "class Late:\n def __del__(self, kill=os.kill, of=(os.getpid(), signal.SIGTERM)): kill(*of)\n"
     before = f"import os, signal, sys\n{late}sys.late = Late()\n"
-    assert job.run("link.succeeded('done')", before)[0] == 0
-    assert job.run("link.failed(UserError('a'))", before)[0] == 2
+    assert job.run("link.send(Succeeded('done'))", before)[0] == 0
+    assert job.run("fail('a')", before)[0] == 2
 
 
 def test_a_stop_before_the_work_has_said_anything_ends_it(job: Job) -> None:
@@ -283,7 +291,7 @@ def test_a_stop_before_the_work_has_said_anything_ends_it(job: Job) -> None:
 
 
 @pytest.mark.parametrize("group", ["", ", process_group=0"])
-@pytest.mark.parametrize("end", ["link.succeeded('done')", "os._exit(1)", "os.kill(os.getpid(), 11)"])
+@pytest.mark.parametrize("end", ["link.send(Succeeded('done'))", "os._exit(1)", "os.kill(os.getpid(), 11)"])
 def test_nothing_that_the_work_started_outlives_it(job: Job, end: str, group: str) -> None:
     work = f"print(subprocess.Popen(['sleep', '60']{group}).pid, flush=True); {end}"
     with job.running(work) as process:
@@ -315,7 +323,7 @@ deadline = time.monotonic() + 10
 while Path("/proc", text).exists():
     assert time.monotonic() < deadline
     time.sleep(0.01)
-link.succeeded("collected")
+link.send(Succeeded("collected"))
 """
     job.base.mkdir()
     assert job.run(work, subreaper)[:2] == (0, "collected\n")
@@ -338,9 +346,7 @@ def test_work_that_can_not_be_started_is_a_fault_of_ours(job: Job) -> None:
 
 
 def test_sixty_mistakes_fit_the_failure_file_and_the_log_has_them_all(job: Job) -> None:
-    _, _, err = job.run(
-        "link.failed(UserError(*(f'setting {n} is not one of the allowed.' for n in range(60))))"
-    )
+    _, _, err = job.run("fail(*(f'setting {n} is not one of the allowed.' for n in range(60)))")
     assert job.failure is not None
     assert len(job.failure.encode()) < 1024
     assert job.failure.startswith("UserError: 60 mistakes. 1. setting 0 is")
@@ -348,7 +354,7 @@ def test_sixty_mistakes_fit_the_failure_file_and_the_log_has_them_all(job: Job) 
 
 
 def test_a_long_mistake_is_cut_between_characters_of_any_alphabet(job: Job) -> None:
-    _, _, err = job.run("link.failed(UserError('列' * 2000))")
+    _, _, err = job.run("fail('列' * 2000)")
     assert job.failure == UserError("列" * 2000).failure_text()
     assert len(job.failure.encode()) < 1024
     assert err.count("列") == 2000
@@ -356,13 +362,13 @@ def test_a_long_mistake_is_cut_between_characters_of_any_alphabet(job: Job) -> N
 
 def test_the_failure_file_of_an_earlier_job_is_replaced(job: Job) -> None:
     job.write("output/failure", "old")
-    job.run("link.failed(UserError('new'))")
+    job.run("fail('new')")
     assert job.failure == "UserError: new"
 
 
 def test_the_failure_file_of_an_earlier_job_does_not_survive_success(job: Job) -> None:
     job.write("output/failure", "old")
-    assert job.run("link.succeeded('done')")[0] == 0
+    assert job.run("link.send(Succeeded('done'))")[0] == 0
     assert job.failure is None
 
 
@@ -374,7 +380,7 @@ def test_a_failure_file_that_the_work_wrote_stays(job: Job) -> None:
 
 def test_an_output_folder_that_can_not_be_written_changes_neither_exit_code_nor_log(job: Job) -> None:
     job.write("output", "a file in the place of the folder")
-    code, _, err = job.run("link.failed(UserError('a'))")
+    code, _, err = job.run("fail('a')")
     assert code == 2
     first, second = err.splitlines()
     assert first == "UserError: a"
@@ -384,18 +390,16 @@ def test_an_output_folder_that_can_not_be_written_changes_neither_exit_code_nor_
 
 def test_a_disk_without_room_for_the_failure_file_leaves_no_part_of_it(job: Job) -> None:
     no_room = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
-    code, _, err = job.run("link.failed(UserError('a'))", no_room)
+    code, _, err = job.run("fail('a')", no_room)
     assert code == 2
     assert "could not be written: File too large" in err
     assert list((job.base / "output").iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "end", ["link.succeeded('done')", "os.kill(os.getpid(), 9)", "link.failed(UserError('a'))"]
-)
+@pytest.mark.parametrize("end", ["link.send(Succeeded('done'))", "os.kill(os.getpid(), 9)", "fail('a')"])
 def test_the_scratch_folders_that_the_work_named_are_removed_and_no_others(job: Job, end: str) -> None:
     ours, other = job.write("spool/ours/part-0.arrow"), job.write("spool/other/data.csv")
-    job.run(f"link.scratch(base / 'spool/ours'); {end}")
+    job.run(f"link.send(Scratch(base / 'spool/ours')); {end}")
     assert not ours.parent.exists()
     assert other.exists()
 
@@ -403,7 +407,7 @@ def test_the_scratch_folders_that_the_work_named_are_removed_and_no_others(job: 
 def test_a_failed_job_leaves_nothing_half_written(job: Job) -> None:
     whole = [job.write("model/xgboost-model"), job.write("output/data/metrics.json")]
     half = [job.write("model/.smxgb-model/a.ubj").parent, job.write("output/data/.smxgb-metrics.json")]
-    job.run("link.failed(UserError('a'))")
+    job.run("fail('a')")
     assert all(path.exists() for path in whole)
     assert not any(path.exists() for path in half)
 
@@ -417,7 +421,7 @@ def test_everyone_may_read_and_write_the_results(job: Job) -> None:
     for path in (outside, model):
         path.chmod(0o600)
     model.parent.chmod(0o700)
-    job.run("link.failed(UserError('a'))")
+    job.run("fail('a')")
     modes = [path.stat().st_mode & 0o777 for path in (model.parent, model, program, outside)]
     assert modes == [0o777, 0o666, 0o777, 0o600]
     assert (job.base / "output" / "failure").stat().st_mode & 0o777 == 0o666

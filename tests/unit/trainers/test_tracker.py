@@ -9,7 +9,8 @@ import pytest
 from tests.distributed.hosts import free_ports
 from tests.opt_ml import write_opt_ml
 
-from smxgb.supervision.messages import Listener
+from smxgb.supervision.link import Listener
+from smxgb.supervision.messages import Failed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +22,7 @@ import socket, sys
 from contextlib import ExitStack
 from smxgb.environment import process_environ
 from smxgb.job import load_job
-from smxgb.supervision.messages import Link
+from smxgb.supervision.link import Link
 from smxgb.trainers.member import join
 from smxgb.trainers.tracker import tracker
 job = load_job(process_environ())
@@ -56,12 +57,12 @@ def test_workers_that_do_not_come_together_say_who_is_connected_with_the_tracker
     )
     os.close(writing)
     listener = Listener(reading)
-    listener.listen()
+    [message] = listener.listen()
     os.close(reading)
     assert done.returncode == 3, done.stderr
     assert done.stderr == ""
-    assert listener.error is not None
-    [text] = listener.error.mistakes
+    assert isinstance(message, Failed)
+    [text] = message.error.mistakes
     assert text.startswith(
         f"the 2 workers did not come together at XGBoost's tracker, 127.0.0.1, port {port}. "
         f"It has these connections: {1 + strays} from 127.0.0.1."

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from smxgb.supervision.messages import Link, Listener
+from smxgb.supervision.link import Link, Listener
+from smxgb.supervision.messages import PhaseBegins, RoundDone
 from smxgb.training.phases import PhaseClock, RoundClock
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_each_phase_has_its_own_peak_of_memory() -> None:
     script = (
-        "from smxgb.training.phases import PhaseClock; from smxgb.supervision.messages import Link\n"
+        "from smxgb.training.phases import PhaseClock; from smxgb.supervision.link import Link\n"
         "clock = PhaseClock(Link())\n"
         "with clock.phase('save'): pass\n"
         "with clock.phase('load'): data = bytearray(200 * 2**20)\n"
@@ -42,7 +43,7 @@ def test_each_phase_has_its_own_peak_of_memory() -> None:
 
 def test_the_peak_of_the_whole_job_counts_what_came_before_the_first_phase() -> None:
     script = (
-        "from smxgb.training.phases import PhaseClock; from smxgb.supervision.messages import Link\n"
+        "from smxgb.training.phases import PhaseClock; from smxgb.supervision.link import Link\n"
         "data = bytearray(200 * 2**20)\n"
         "del data\n"
         "clock = PhaseClock(Link())\n"
@@ -71,8 +72,7 @@ def test_a_phase_tells_the_supervisor_and_is_measured_even_if_it_fails(pipe: tup
     clock = PhaseClock(link)
     with pytest.raises(ZeroDivisionError), clock.phase("load"):
         divide_slowly()
-    listener.listen()
-    assert listener.phase == "load"
+    assert listener.listen() == [PhaseBegins("load")]
     assert clock.phases[0].seconds >= 0.01
 
 
@@ -112,12 +112,9 @@ def test_every_so_often_one_line_says_how_far_the_training_is(capsys: pytest.Cap
 def test_a_short_training_has_no_such_line_but_tells_the_supervisor(
     pipe: tuple[Link, Listener], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    link, _ = pipe
-    rounds: list[tuple[int, int]] = []
-    listener = Listener(pipe[1].fd, on_round=lambda number, total: rounds.append((number, total)))
+    link, listener = pipe
     clock = RoundClock(link, total=2)
     clock.finished(0)
     clock.finished(1)
-    listener.listen()
-    assert rounds == [(0, 2), (1, 2)]
+    assert listener.listen() == [RoundDone(0, 2), RoundDone(1, 2)]
     assert not capsys.readouterr().out

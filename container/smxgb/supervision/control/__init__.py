@@ -1,12 +1,12 @@
 """The control channel between the supervisors of a job's hosts.
 
-XGBoost's own group can't tell who is missing, notices no frozen host, and says of a dead one only that an
-operation failed. So the supervisors keep a connection each to the one on the first host, the leader. Over it
-go the roll-call, signs of life, the tracker's address, the cause of a failure, and at the end the word that
-the model is safe.
+XGBoost's own group does not know which hosts are missing, does not notice a frozen host, and reports a dead
+one only as a failed operation. So each supervisor keeps a connection with the supervisor of the first host,
+the leader. It carries the roll-call, signs of life, the address of the tracker, the cause of a failure, and
+at the end the message that the model is saved.
 
-A supervisor sees one of three ends of it, all with the same face, `Control`: it tells what its own work says,
-and hears what the leader has to say, be it at the other end of the network or in the same process.
+`Control` is the interface of one supervisor's end. There are three: `Leader` on the first host, `Follower` on
+each other one, and `Alone` in a job with one host.
 """
 
 from __future__ import annotations
@@ -14,29 +14,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from smxgb.limits import Limits
+from smxgb.supervision.messages import Abort, Leave, Rendezvous
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from smxgb.environment import Hosts
     from smxgb.errors import JobError
+    from smxgb.supervision.messages import Message
 
 
 class Control(Protocol):
     """A supervisor's end of the control channel.
 
-    `silence` is after how many seconds without a sign of life the work counts as frozen, `beat` how often to
-    turn; both are None where nobody waits for this host.
+    The work counts as frozen after `silence` seconds without a sign of life. `hear` must be called at least
+    every `beat` seconds. Both are None in a job with one host, where nobody waits for this one.
     """
 
     silence: float | None
     beat: float | None
 
     def fileno(self) -> int | None:
-        """Return a descriptor that can be read when there is something to hear, if there ever is."""
+        """Return a descriptor that is readable when there is something to hear, None if there never is."""
 
-    def tell(self, message: Mapping[str, object]) -> None:
-        """Say what the work says: `{"phase": name}`, `{"arrived": offer}`, `{"tracker": arguments}`."""
+    def tell(self, message: Message) -> None:
+        """Pass on what the work says: `PhaseBegins`, `Arrived`, `Rendezvous`."""
 
     def done(self) -> None:
         """Say that this host's work has succeeded."""
@@ -45,65 +47,64 @@ class Control(Protocol):
         """Say that this host's work has failed."""
 
     def stop(self) -> None:
-        """Say that this host is being stopped: who does that waits for seconds only."""
+        """Say that this host is being stopped, and has only seconds left."""
 
-    def hear(self) -> list[Mapping[str, object]]:
-        """Do what is due and return what the leader says.
+    def hear(self) -> list[Message]:
+        """Do what is due, such as a sign of life, and return what the leader says.
 
-        `{"lead": address}`: start the tracker; `{"tracker": arguments}`: join the group; `{"abort":
-        failure}`: end now, for this reason; `{"leave": true}`: the model is safe.
+        `Lead` and `Rendezvous` are for the work. `Abort` and `Leave` are the verdict on the job.
         """
 
     def close(self) -> None:
-        """Part from the other hosts, the last thing before this process ends."""
+        """Close the connections with the other hosts. This process ends next."""
 
 
 class Alone:
-    """The control of a job with one host: what its work says is the verdict."""
+    """The control of a job with one host: the end of its work is the verdict."""
 
     def __init__(self) -> None:
         self.silence: float | None = None
         self.beat: float | None = None
-        self._inbox: list[Mapping[str, object]] = []
+        self._inbox: list[Message] = []
 
     def fileno(self) -> int | None:
-        """Return None: there is nobody to hear from."""
+        """Return None: there is no other host."""
         return None
 
-    def tell(self, message: Mapping[str, object]) -> None:
-        """Pass on how the work's parts meet; nobody else needs to know anything."""
-        if "tracker" in message:
+    def tell(self, message: Message) -> None:
+        """Tell the work where its processes meet, which another process of this host has said."""
+        if isinstance(message, Rendezvous):
             self._inbox.append(message)
 
     def done(self) -> None:
         """Note the success."""
-        self._inbox.append({"leave": True})
+        self._inbox.append(Leave())
 
     def fail(self, error: JobError) -> None:
         """Note the failure."""
-        self._inbox.append({"abort": error.as_json()})
+        self._inbox.append(Abort(error))
 
     def stop(self) -> None:
-        """Nobody is waited for."""
+        """Do nothing: no other host needs to know."""
 
-    def hear(self) -> list[Mapping[str, object]]:
-        """Return the verdict, once."""
+    def hear(self) -> list[Message]:
+        """Return what there is for the work, and the verdict."""
         heard, self._inbox = self._inbox, []
         return heard
 
     def close(self) -> None:
-        """There is nobody to part from."""
+        """Do nothing: there are no connections."""
 
 
 def join_hosts(hosts: Hosts, job: str | None, hyperparameters: Mapping[str, object]) -> Control:
     """Return this host's end of the control channel.
 
-    Other hosts may come later. To be let in they must have in common the job's name or ARN, the hosts and the
-    hyperparameters, as they stand in SageMaker's files.
+    Other hosts may connect later. All must have the same job name or ARN, hosts and hyperparameters in
+    SageMaker's files: their key is made of these.
     """
     if len(hosts.names) == 1:
         return Alone()
-    # Only here: most jobs have one host, and their start needs no sockets.
+    # Imported only here: most jobs have one host, and start faster without them.
     from smxgb.supervision.control.follower import Follower  # noqa: PLC0415
     from smxgb.supervision.control.leader import Leader  # noqa: PLC0415
     from smxgb.supervision.control.wire import make_key  # noqa: PLC0415

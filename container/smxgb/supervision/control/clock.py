@@ -1,4 +1,4 @@
-"""Time as a process that may be stopped itself has to count it."""
+"""Time, for processes that may be stopped and continued."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ LONGEST_TURN = 2.0
 
 
 class Clock:
-    """Seconds that this process was awake, if it looks often.
+    """Counts the seconds for which this process was awake, if it looks often.
 
-    Who was stopped for a minute, and wakes, has not heard from anybody for a minute, and would blame all of
-    them for their silence.
+    A process that was stopped for a minute has heard from nobody for a minute when it goes on. Those seconds
+    must not count as the silence of the others.
     """
 
     def __init__(self) -> None:
@@ -29,3 +29,18 @@ class Clock:
         self._now += min(seen - self._seen, LONGEST_TURN)
         self._seen = seen
         return self._now
+
+
+class Interval:
+    """What is to be done every so many `seconds`, for the first time at `first`."""
+
+    def __init__(self, seconds: float, first: float | None = None) -> None:
+        self._seconds = seconds
+        self._next = seconds if first is None else first
+
+    def begin_next(self, now: float) -> bool:
+        """Begin the next interval if the last one is over; return whether it was."""
+        if now < self._next:
+            return False
+        self._next = now + self._seconds
+        return True

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import os
-import select
 import time
-from contextlib import suppress
 from math import inf
 from multiprocessing import AuthenticationError
-from threading import Thread
 from typing import TYPE_CHECKING
 
-from smxgb.errors import JobError, PlatformError
 from smxgb.limits import beat_of
 from smxgb.log import log
-from smxgb.supervision.control.clock import Clock
-from smxgb.supervision.control.leader import NEWS, OTHER_KEY, silence
-from smxgb.supervision.control.wire import PATIENCE, NotReady, Wire, resolve, to_be_sent
+from smxgb.supervision.control.clock import Clock, Interval
+from smxgb.supervision.control.connections import Connections
+from smxgb.supervision.control.failures import (
+    OTHER_KEY,
+    heard_nothing,
+    lost_leader,
+    shorten,
+    unreachable_leader,
+)
+from smxgb.supervision.control.wire import NEWS, PATIENCE, NotReady, Wire, resolve
+from smxgb.supervision.messages import Abort, Beat, Bye, Done, Failed, Hello, Leave
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from smxgb.environment import Hosts
+    from smxgb.errors import JobError
     from smxgb.limits import Limits
+    from smxgb.supervision.messages import Message
 
 FIRST_RETRY, LONGEST_RETRY = 0.1, 5.0
 """Seconds between attempts to reach the leader: they double from the first to the longest."""
@@ -45,76 +50,73 @@ class Follower:
         self.silence: float | None = limits.silence_timeout
         self.beat: float | None = beat_of(limits.silence_timeout)
         self._wire: Wire | None = None
-        self._joined: list[Wire] = []
         self._reason = ""
-        self._outbox: list[Mapping[str, object]] = [{"hello": hosts.current}]
+        self._outbox: list[Message] = [Hello(hosts.current)]
         self._own_failure: tuple[float, JobError] | None = None
         self._is_over = self._may_leave = self._is_stopped = False
         self._clock = Clock()
-        self._heard = self._last_beat = 0.0
-        self._next_news = NEWS
-        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._epoll = select.epoll()
-        self._epoll.register(self._wake, select.EPOLLIN)
-        Thread(target=self._connect, name="control", daemon=True).start()
+        self._heard = 0.0
+        self._beats = Interval(beat_of(limits.silence_timeout))
+        self._news = Interval(NEWS)
+        self._connections = Connections[Wire]()
+        self._connections.start(self._connect)
 
     def fileno(self) -> int | None:
         """Return what is readable when the leader says something."""
-        return self._epoll.fileno()
+        return self._connections.fileno()
 
-    def tell(self, message: Mapping[str, object]) -> None:
-        """Send a message to the leader, or keep it until the leader is reached."""
+    def tell(self, message: Message) -> None:
+        """Send a message to the leader, or keep it until there is a connection."""
         if self._wire is None:
             self._outbox.append(message)
         else:
-            self._wire.send(message)  # a broken connection shows when it is read
+            self._wire.send(message)  # a broken connection is noticed when it is read
 
     def done(self) -> None:
         """Say that this host's work is done."""
-        self.tell({"done": True})
+        self.tell(Done())
 
     def fail(self, error: JobError) -> None:
-        """Report the failure of this host's work; what ends the job is for the leader to say."""
-        error = to_be_sent(error, self._name)
+        """Report the failure of this host's work. The leader decides what ends the job."""
+        error = shorten(error, self._name)
         self._own_failure = self._clock.now(), error
-        self.tell({"failed": error.as_json()})
+        self.tell(Failed(error))
 
     def stop(self) -> None:
-        """Note that the leader has to judge soon, if it can be reached at all."""
+        """Note that the leader has only seconds to judge, and none if there is no connection."""
         self._is_stopped = True
 
-    def hear(self) -> list[Mapping[str, object]]:
+    def hear(self) -> list[Message]:
         """Return what the leader says, or what its silence means."""
         now = self._clock.now()
         heard = self._listen(now)
-        if now - self._last_beat >= (self.beat or 0):
-            self._last_beat = now
-            if self._wire is not None:
-                self._wire.send({"beat": True})
-        if not _final(heard) and not self._is_over:
-            for error in self._causes(now):
-                heard.append({"abort": error.as_json()})
-                if self._wire is not None:  # should the leader wake up, it learns what has become of it
-                    self._wire.send({"failed": error.as_json()})
-                break
-        self._is_over |= any("abort" in message for message in heard)
-        self._may_leave |= any("leave" in message for message in heard)
+        if self._beats.begin_next(now):
+            self._send_now(Beat())
+        if not _is_final(heard) and not self._is_over:
+            if error := next(self._causes(now), None):
+                heard.append(Abort(error))
+                self._send_now(Failed(error))  # if the leader is only stopped, it reads this when it goes on
+            elif self._wire is None and self._news.begin_next(now):
+                log(f"Waiting for {self._leader}, port {self._limits.control_port}: {self._reason}.")
+        self._is_over |= any(isinstance(message, Abort) for message in heard)
+        self._may_leave |= any(isinstance(message, Leave) for message in heard)
         return heard
 
     def close(self) -> None:
         """Confirm the verdict. After a success, outlive the leader by a moment."""
         if self._wire is None:
             return
-        self._wire.send({"bye": True})
+        self._wire.send(Bye())
         if not self._may_leave:
             self._wire.close()
             return
         deadline = time.monotonic() + OUTLIVING
         while time.monotonic() < deadline and self._wire.receive()[1]:
-            self._epoll.poll(deadline - time.monotonic())
+            self._connections.wait(deadline - time.monotonic())
         time.sleep(MOMENT)
 
     def _connect(self) -> None:
+        """Try to reach the leader until it works, and note why it has not worked yet."""
         pause = FIRST_RETRY
         while True:
             try:
@@ -132,44 +134,41 @@ class Follower:
             except OSError as error:
                 self._reason = error.strerror or str(error)
             else:
-                self._joined.append(wire)
-                os.eventfd_write(self._wake, 1)
+                self._connections.hand_over(wire)
                 return
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_RETRY)
 
-    def _listen(self, now: float) -> list[Mapping[str, object]]:
-        with suppress(BlockingIOError):
-            os.eventfd_read(self._wake)
-        if self._wire is None and self._joined:
-            self._wire, self._heard = self._joined[0], now
-            self._epoll.register(self._wire.fileno(), select.EPOLLIN)
+    def _listen(self, now: float) -> list[Message]:
+        """Return what the leader has said, its signs of life excepted, or that it was lost."""
+        for wire in self._connections.take_opened():
+            self._wire, self._heard = wire, now
+            self._connections.add(wire)
             for message in self._outbox:
-                self._wire.send(message)
+                wire.send(message)
         if self._wire is None:
             return []
-        messages, goes_on = self._wire.receive()
+        messages, is_open = self._wire.receive()
         if messages:
             self._heard = now
-        if not goes_on and not self._is_over and not self._may_leave and not _final(messages):
-            messages.append({"abort": self._lost().as_json()})
-        return [message for message in messages if "beat" not in message]
+        if not is_open and not self._is_over and not self._may_leave and not _is_final(messages):
+            messages.append(Abort(self._certain_failure() or lost_leader(self._leader)))
+        return [message for message in messages if not isinstance(message, Beat)]
+
+    def _send_now(self, message: Message) -> None:
+        """Send a message to the leader if there is a connection."""
+        if self._wire is not None:
+            self._wire.send(message)
 
     def _causes(self, now: float) -> Iterator[JobError]:
-        """Yield what ends the job without a word of the leader."""
-        limits = self._limits
+        """Yield what ends this host's part of the job without a verdict of the leader."""
         if self._own_failure and now - self._own_failure[0] > self._patience():
             yield self._own_failure[1]
         if self._wire is not None:
-            if now - self._heard > limits.silence_timeout:
-                yield self._certain() or silence(self._name, [self._leader], limits)
-            return
-        if self._clock.elapsed() > limits.start_timeout:
-            place = f"port {limits.control_port} within start_timeout={limits.start_timeout} s"
-            yield self._fault(f"could not be reached at {place}: {self._reason}. Start the job again.")
-        if now > self._next_news:
-            self._next_news = now + NEWS
-            log(f"Waiting for {self._leader}, port {limits.control_port}: {self._reason}.")
+            if now - self._heard > self._limits.silence_timeout:
+                yield self._certain_failure() or heard_nothing(self._name, [self._leader], self._limits)
+        elif self._clock.elapsed() > self._limits.start_timeout:
+            yield unreachable_leader(self._leader, self._reason, self._limits)
 
     def _patience(self) -> float:
         """Return for how many seconds the leader may take to judge this host's failure."""
@@ -177,21 +176,12 @@ class Follower:
             return PATIENCE if self._wire else 0
         return inf if self._wire else self._limits.silence_timeout
 
-    def _lost(self) -> JobError:
-        return self._certain() or self._fault(
-            "was lost before it had saved the model: its connection closed without a word. It was killed, or "
-            "its instance failed: see its log, and start the job again."
-        )
-
-    def _certain(self) -> JobError | None:
+    def _certain_failure(self) -> JobError | None:
         """Return the failure of this host, unless it may be the consequence of the leader's."""
         if self._own_failure and self._own_failure[1].origin != "elsewhere":
             return self._own_failure[1]
         return None
 
-    def _fault(self, text: str) -> JobError:
-        return PlatformError(f"host {self._leader} {text}", origin="everywhere")
 
-
-def _final(messages: list[Mapping[str, object]]) -> bool:
-    return any("abort" in message or "leave" in message for message in messages)
+def _is_final(messages: Iterable[Message]) -> bool:
+    return any(isinstance(message, Abort | Leave) for message in messages)

@@ -1,4 +1,4 @@
-"""Connections between supervisors: JSON messages over TCP, between processes of the same job only."""
+"""Connections between supervisors: messages over TCP, between processes of the same job only."""
 
 from __future__ import annotations
 
@@ -12,26 +12,29 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from typing import TYPE_CHECKING
 
-from smxgb.log import log_error
+from smxgb.supervision.messages import decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from smxgb.environment import Hosts
-    from smxgb.errors import JobError
+    from smxgb.supervision.messages import Message
 
 PATIENCE = 5
 """Seconds that one read or write of a few bytes may take."""
 
+NEWS = 60.0
+"""Seconds between the lines of the log that say which hosts are being waited for."""
+
 LONGEST_MESSAGE = 1 << 20
-"""Bytes; a failure with its mistakes is by far the longest message."""
+"""Bytes. A failure with its mistakes is by far the longest message."""
 
 SIOCGIFADDR = 0x8915
 """Linux's request for the address of a network interface (netdevice(7))."""
 
 
-class NotReady(Exception):  # noqa: N818 - no error yet: it is tried again
-    """A name does not resolve yet, or nobody listens yet; the text says which."""
+class NotReady(Exception):  # noqa: N818 - it is no failure yet: the next attempt may work
+    """A host has no address yet; the text says why."""
 
 
 def make_key(job: str | None, hosts: Hosts, hyperparameters: Mapping[str, object]) -> bytes:
@@ -44,7 +47,7 @@ def make_key(job: str | None, hosts: Hosts, hyperparameters: Mapping[str, object
 
 
 class Wire:
-    """One connection. Each message is a JSON object."""
+    """One connection with the supervisor of another host."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -53,16 +56,16 @@ class Wire:
     def connect(cls, address: str, port: int, key: bytes) -> Wire:
         """Connect with the leader.
 
-        Raises OSError, EOFError or AuthenticationError if it does not listen yet, or is of another job.
+        Raises OSError or EOFError if it does not listen yet, AuthenticationError if it has another job's key.
         """
         stream = socket.create_connection((address, port), timeout=PATIENCE)
         return cls(_proved(stream, key, answer_challenge, deliver_challenge))
 
     @classmethod
     def accept(cls, stream: socket.socket, key: bytes) -> Wire:
-        """Make sure that who has connected is of this job.
+        """Check that the process that has connected is one of this job.
 
-        Raises OSError, EOFError or AuthenticationError if it is not.
+        Raises AuthenticationError if it has another key, OSError or EOFError if it does not answer.
         """
         return cls(_proved(stream, key, deliver_challenge, answer_challenge))
 
@@ -70,21 +73,20 @@ class Wire:
         """Return the descriptor of the connection."""
         return self._connection.fileno()
 
-    def send(self, message: Mapping[str, object]) -> bool:
-        """Send a message; return False if the connection is broken."""
-        try:
-            self._connection.send_bytes(json.dumps(message).encode())
-        except OSError:
-            return False
-        return True
+    def send(self, message: Message) -> None:
+        """Send a message. It is dropped if the connection is broken, which `receive` tells."""
+        with suppress(OSError):
+            self._connection.send_bytes(encode(message))
 
-    def receive(self, wait: float = 0.0) -> tuple[list[Mapping[str, object]], bool]:
-        """Return the messages that come by now, or within `wait` seconds, and whether more may follow."""
-        messages: list[Mapping[str, object]] = []
+    def receive(self, wait: float = 0.0) -> tuple[list[Message], bool]:
+        """Return the messages that have arrived, by now or in `wait` seconds, and whether it is still open.
+
+        A connection over which something comes that is not JSON counts as closed.
+        """
+        messages: list[Message] = []
         try:
             while self._connection.poll(0 if messages else wait):
-                message = json.loads(self._connection.recv_bytes(LONGEST_MESSAGE))
-                if isinstance(message, dict):
+                if message := decode(self._connection.recv_bytes(LONGEST_MESSAGE)):
                     messages.append(message)
         except (OSError, EOFError, ValueError):
             return messages, False
@@ -94,15 +96,6 @@ class Wire:
         """Close the connection."""
         with suppress(OSError):
             self._connection.close()
-
-
-def to_be_sent(error: JobError, host: str) -> JobError:
-    """Return a host's failure as the others are to hear of it; what they don't, its own log has."""
-    sent = error.of_host(host)
-    if sent.more:
-        for line in error.lines():
-            log_error(line)
-    return sent
 
 
 def resolve(name: str) -> str:
@@ -117,8 +110,8 @@ def resolve(name: str) -> str:
 def own_address(hosts: Hosts) -> str:
     """Return the address under which other hosts reach this one. Raises NotReady while there is none.
 
-    A name that stands for the loopback device, as some images' /etc/hosts have it, helps nobody else; the
-    interface that SageMaker names may have the address then, but need not exist.
+    In some images /etc/hosts maps the name to the loopback device, which other hosts can't reach. Then it is
+    the address of the interface that SageMaker names, if there is such an interface.
     """
     address = resolve(hosts.current)
     if address == hosts.current or not ipaddress.ip_address(address).is_loopback:
@@ -130,7 +123,7 @@ def own_address(hosts: Hosts) -> str:
 
 
 def _proved(stream: socket.socket, key: bytes, *steps: Callable[[Connection, bytes], None]) -> Connection:
-    """Return the stream as a connection once both ends have shown, in these steps, that they have the key."""
+    """Return the stream as a connection, once these steps have shown that both ends have the key."""
     connection = _connection(stream)
     try:
         for step in steps:
