@@ -54,8 +54,8 @@ def assigned(names: tuple[str, ...] | None, width: int, settings: ReadingSetting
             f"{source} has {width:,} columns, and a table can have {WIDEST:,} at most: check that each "
             "record ends with a line end."
         )
-    taken, roles, categorical = _chosen_columns(names, width, settings, source)
-    left = [position for position in range(width) if position not in taken]
+    named, roles, categorical = _chosen_columns(names, width, settings, source)
+    left = [position for position in range(width) if position not in named]
     if left and not settings.columns.keys() & {"label", "lower"}:
         roles.append(("label", left.pop(0)))
     if settings.csv_weights and "label" in dict(roles):
@@ -83,34 +83,34 @@ def _chosen_columns(
     mistakes = Mistakes()
     with mistakes.collect():
         check_names(names, source)
-    taken: dict[int, str] = {}
+    named: dict[int, str] = {}
     roles: list[tuple[RoleName, int]] = []
     for role, ref, setting in _references(settings, names):
         with mistakes.collect():
             position = _find(setting, ref, names, width, source)
             if role is None:  # a column may be dropped by its index and by its name
-                taken[position] = setting
+                named[position] = setting
                 continue
-            if position in taken:
+            if position in named:
                 raise UserError(
-                    f"{taken[position]} and {setting} both name {shown_column(position, names)} of {source}: "
+                    f"{named[position]} and {setting} both name {shown_column(position, names)} of {source}: "
                     "a column has one role."
                 )
-            taken[position] = setting
+            named[position] = setting
             roles.append((role, position))
     categorical: list[int] = []
     for ref in dict.fromkeys(settings.categorical):
         with mistakes.collect():
             position = _find(f"categorical_columns={ref}", ref, names, width, source)
-            if position in taken:
+            if position in named:
                 raise UserError(
-                    f"{taken[position]} and categorical_columns={ref} both name "
+                    f"{named[position]} and categorical_columns={ref} both name "
                     f"{shown_column(position, names)} of {source}: a column that is no feature has no "
                     "categories."
                 )
             categorical.append(position)
     mistakes.raise_any()
-    return taken, roles, categorical
+    return named, roles, categorical
 
 
 def _described(layout: Layout, *, chosen_label: bool) -> str:
