@@ -50,12 +50,12 @@ def assert_the_model_is_what_the_log_says(leader: Outcome, table: pd.DataFrame) 
 
 
 @pytest.mark.parametrize("write", [csv, parquet, libsvm])
-@pytest.mark.parametrize("idle", [0, 1])
+@pytest.mark.parametrize("empty", [0, 1])
 def test_rows_and_columns_may_be_drawn_at_random(
-    tmp_path: Path, table: pd.DataFrame, write: Callable[[pd.DataFrame], Source], idle: int
+    tmp_path: Path, table: pd.DataFrame, write: Callable[[pd.DataFrame], Source], empty: int
 ) -> None:
     shards = [{"train": write(table)}]
-    shards.insert(idle, {"train": NOTHING})
+    shards.insert(empty, {"train": NOTHING})
     with hosts_of(tmp_path, shards, SAMPLED, distribution="ShardedByS3Key") as job:
         leader = trained(job.run())
     assert_the_model_is_what_the_log_says(leader, table)
