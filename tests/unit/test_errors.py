@@ -48,9 +48,12 @@ def test_the_failure_text_fits_and_holds_whole_mistakes(mistakes: list[str]) -> 
     error = UserError(*mistakes)
     text = error.failure_text()
     assert len(text.encode()) <= FAILURE_LIMIT
-    shown, said = text.split("\n"), error.lines()
-    left = [line for line in shown if line.endswith("more in the log.") and line.startswith("... and ")]
-    assert shown[: len(shown) - len(left)] == said[: len(shown) - len(left)] or shown[0].endswith("...")
+    (first, *others), said = text.split("\n"), error.lines()
+    assert said[0].startswith(first.removesuffix("..."))
+    whole = [
+        line for line in others if not (line.startswith("... and ") and line.endswith("more in the log."))
+    ]
+    assert whole == said[1 : 1 + len(whole)]
 
 
 def test_the_failure_text_says_how_many_mistakes_did_not_fit() -> None:

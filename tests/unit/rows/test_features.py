@@ -82,9 +82,10 @@ def test_records_count_from_0_and_may_say_how_many_features_there_are() -> None:
 def test_dense_and_sparse_channels_need_the_same_width() -> None:
     dense = Summary(rows=2, columns=4)
     named = Declared(Layout(("a", "b", "c", "d"), 4, (0, 1, 2, 3), ()))
-    assert settle(
+    schema = settle(
         named, {"train": dense, "validation": seen(1, 3)}, {"train": "csv", "validation": "libsvm"}, "0"
     )
+    assert (schema.names, schema.first_index) == (("a", "b", "c", "d"), 0)
     with pytest.raises(
         UserError, match="channel train has 4 features, channel validation has 6: all channels"
     ):
