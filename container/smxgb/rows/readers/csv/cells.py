@@ -14,11 +14,11 @@ from pyarrow import csv
 
 from smxgb.errors import UserError
 from smxgb.rows.categories import CATEGORY, spelled, trimmed
-from smxgb.rows.readers.csv.blocks import CsvBlock, is_blank, line_end, lines_before, open_quote
-from smxgb.rows.readers.csv.dialect import MISSING, kind, numbered_records
+from smxgb.rows.readers.csv.blocks import CsvBlock, is_blank, lines_before
+from smxgb.rows.readers.csv.dialect import MISSING, check_quotes, kind, numbered_records
 from smxgb.rows.readers.row_rules import CleanRows, Fault, clean, whole_numbers
 from smxgb.rows.roles import ROLES
-from smxgb.wording import shown_column
+from smxgb.wording import shown_column, shown_value
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,9 +35,6 @@ PADDED_NULLS = [
 
 WIDE = 1000
 """Columns from which on only the plain spellings are known: Arrow builds 30 KB of tables for each one."""
-
-SHOWN_VALUE = 40
-"""Characters of a cell that a message shows."""
 
 REPLACED = "\ufffd"
 """What stands where bytes were no UTF-8."""
@@ -74,6 +71,7 @@ class Cells:
         """Return the block's rows. Raises UserError with all mistakes in the block."""
         if is_blank(block.data):
             return CleanRows(pa.RecordBatch.from_pylist([], self._schema), 0, Counter())
+        check_quotes(block, self.delimiter, self.source, self.layout.columns)
         try:
             data = self._parsed(block)
         except pa.ArrowInvalid:
@@ -201,7 +199,7 @@ class Cells:
     ) -> list[str]:
         before = lines_before(self.path, block.offset) if block.line is None else block.line
         first = before + 1
-        texts = [self._uneven(block, uneven, first)] if uneven else []
+        texts = [self._uneven(uneven, first)] if uneven else []
         headers = [index for index, (_, row) in enumerate(records) if self._is_header(row)]
         if headers:
             texts.append(f"{self.source}, line {first + records[headers[0]][0]}: {REPEATED}")
@@ -215,7 +213,7 @@ class Cells:
                     self.source,
                     shown_column(position, self.layout.columns),
                     ("line", lambda row: first + records[row][0]),
-                    lambda row, cells=cells: _shortened(cells[row]) if cells[row].strip() else None,  # type: ignore[misc]
+                    lambda row, cells=cells: shown_value(cells[row]) if cells[row].strip() else None,  # type: ignore[misc]
                 )
                 + self._hint(block, fault, cells)
             )
@@ -224,13 +222,7 @@ class Cells:
     def _is_header(self, row: list[str]) -> bool:
         return tuple(cell.strip() for cell in row) == self.layout.columns
 
-    def _uneven(self, block: CsvBlock, records: list[tuple[int, int]], first: int) -> str:
-        quote = open_quote(block.data, self.delimiter)
-        if quote >= 0:
-            line = first + block.data.count(line_end(block.data), 0, quote)
-            return (
-                f"{self.source}, line {line}: a quoted field begins that is never closed. Correct the quotes."
-            )
+    def _uneven(self, records: list[tuple[int, int]], first: int) -> str:
         before, width = records[0]
         count = len(records) - 1
         more = f" (and {count} more such records up to line {first + records[-1][0]})" if count else ""
@@ -272,7 +264,3 @@ def _cast(values: list[str | None], data_type: pa.DataType) -> pa.Array:
     with suppress(pa.ArrowInvalid):
         return texts.cast(data_type)
     return whole_numbers(texts.cast(pa.float64())) if data_type == pa.int64() else texts.cast(data_type)
-
-
-def _shortened(cell: str) -> str:
-    return repr(cell if len(cell) <= SHOWN_VALUE else cell[:SHOWN_VALUE] + "...")

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Literal
 from smxgb.errors import UserError
 from smxgb.job import BOM, PARQUET_MAGIC
 from smxgb.log import log
-from smxgb.rows.readers.csv.blocks import LONGEST_RECORD, is_blank
-from smxgb.wording import short
+from smxgb.rows.readers.csv.blocks import LONGEST_RECORD, CsvBlock, is_blank, line_end
+from smxgb.rows.readers.csv.quotes import broken_quote
+from smxgb.wording import short, shown_column, shown_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -115,6 +116,26 @@ def check_blanks(data: bytes, delimiter: str, source: str) -> None:
         )
 
 
+def check_quotes(block: CsvBlock, delimiter: str, source: str, names: tuple[str, ...] | None) -> None:
+    """Raise UserError for a quoted field that does not end as it should; the columns have `names`, if any."""
+    data = block.data
+    broken = broken_quote(data, delimiter)
+    if broken is None:
+        return
+    before = data[: broken.begin].decode(errors="replace")
+    *_, (_, record) = numbered_records(f'{before}"', delimiter)
+    column = len(record) - 1
+    line = (block.line or 0) + data.count(line_end(data), 0, broken.begin) + 1
+    place = f"{source}, line {line}, {shown_column(column, names if names and column < len(names) else None)}"
+    field = shown_value(data[broken.begin : broken.end].decode(errors="replace"))
+    if broken.end is None:
+        raise UserError(f"{place}: a quoted field begins that is never closed: {field}. Correct the quotes.")
+    raise UserError(
+        f"{place}: a quoted field goes on behind its closing quote: {field}. Write \"\" for a quote inside "
+        "quotes, as pandas does without escapechar, and nothing between a closing quote and the delimiter."
+    )
+
+
 def read_head(
     data: bytes,
     delimiter: str,
@@ -133,13 +154,15 @@ def read_head(
     rows = _first_records(data, delimiter, 2)
     body = data.removeprefix(BOM).lstrip(b"\r\n")
     start = len(data) - len(body)
+    length = _first_record_bytes(body, delimiter)
+    before = data.count(line_end(data), 0, start)
+    check_quotes(CsvBlock(body[:length], start, before), delimiter, source, None)
     if header == "true":
         _check_names_asked_for(rows[0], source)
     if header == "false" or (header == "auto" and not is_header(rows, label)):
         if header == "auto":
             _warn_of_counted_names(rows[0], source)
         return Head(None, len(rows[0]), start)
-    length = _first_record_bytes(body, delimiter)
     try:
         body[:length].decode()
     except UnicodeDecodeError as error:

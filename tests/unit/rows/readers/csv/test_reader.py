@@ -466,7 +466,8 @@ def test_a_record_of_another_length_is_refused(csv: Data, record: str) -> None:
 
 def test_a_quote_that_is_never_closed_is_refused(csv: Data) -> None:
     assert csv.refused('1,2,3\n0,"5,6\n1,2,3\n') == (
-        "train/a.csv, line 2: a quoted field begins that is never closed. Correct the quotes.",
+        "train/a.csv, line 2, column 1: a quoted field begins that is never closed: '\"5,6\\n1,2,3\\n'. "
+        "Correct the quotes.",
     )
 
 
