@@ -9,6 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from smxgb.errors import Mistakes, UserError
+from smxgb.literals import integer
 from smxgb.log import log
 from smxgb.rows.roles import ROLES
 from smxgb.rows.schema import Layout
@@ -29,12 +30,18 @@ LISTED = 10
 """How many columns one message names."""
 
 
+def index_of(ref: ColumnRef) -> int | None:
+    """Return the index that a setting gives of a column, None if it gives a name."""
+    found = integer(ref)
+    return found if isinstance(found, int) else None
+
+
 def label_index(settings: ReadingSettings) -> int | None:
     """Return the label's index as far as the settings tell it, None if that takes the names of columns."""
     columns = settings.columns
     ref = columns.get("lower", columns.get("label"))
     if ref is not None:
-        return ref if isinstance(ref, int) else None
+        return index_of(ref)
     dropped = (ref for ref in settings.drop if ref not in settings.absent)
     others = [*dropped, columns.get("weight"), columns.get("group")]
     if any(isinstance(other, str) for other in others):
@@ -258,13 +265,23 @@ def _after_label(
 
 
 def _find(setting: str, ref: ColumnRef, names: tuple[str, ...] | None, width: int, source: str) -> int:
-    """Return the column's position. Raises UserError if the file has no such column."""
-    if isinstance(ref, int):
-        if -width <= ref < width:
-            return ref % width
-        # The names in a header may be numbers, such as years: a number that is not an index is a name.
-        if names is not None and str(ref) in names:
-            return names.index(str(ref))
+    """Return the column's position: by its name where there is one, for names may be numbers, such as years.
+
+    Raises UserError if the file has no such column.
+    """
+    index = index_of(ref)
+    is_index = index is not None and -width <= index < width
+    if names is not None and str(ref) in names:
+        position = names.index(str(ref))
+        if index is not None and is_index and index % width != position:
+            log(
+                f"{setting} is taken for the name of {shown_column(position, names)} of {source}, and not for "
+                f"the index of {shown_column(index % width, names)}."
+            )
+        return position
+    if index is not None:
+        if is_index:
+            return index % width
         hint = " If its first record is a header, set csv_header=true." if names is None else ""
         raise UserError(
             f"{setting}: {source} has {_columns(width)}, so an index is one of {-width} to {width - 1}.{hint}"
@@ -274,14 +291,12 @@ def _find(setting: str, ref: ColumnRef, names: tuple[str, ...] | None, width: in
             f"{setting}: {source} has no header with names. Give the column's index, counted from 0, or set "
             "csv_header=true if its first record is a header."
         )
-    if ref in names:
-        return names.index(ref)
     if width == 1 and (mark := next((mark for mark in ";|\t" if mark in names[0]), None)):
         raise UserError(
             f"{setting}: {source} was read with the delimiter ',' and has one column, {short(names[0])!r}: "
             f"set csv_delimiter={'tab' if mark == '\t' else mark}, and write decimals with a point."
         )
-    nearest = get_close_matches(ref, names, 1, 0.0)[0]
+    nearest = get_close_matches(str(ref), names, 1, 0.0)[0]
     raise UserError(f"{setting}: {source} has no column of this name; the nearest is {short(nearest)!r}.")
 
 

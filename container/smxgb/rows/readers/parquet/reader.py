@@ -144,7 +144,7 @@ def _first_layout(request: Request, table: _Table) -> Layout:
     if like is not None and like.layout is not None:
         return aligned(like.layout, table.names, width, table.source, "train")
     check_index(settings, table.index, table.source)
-    drop = tuple(ref for ref in settings.drop if ref not in table.index)
+    drop = tuple(ref for ref in settings.drop if str(ref) not in table.index)
     layout = assigned(table.names, width, replace(settings, csv_weights=False, drop=drop), table.source)
     return dictionaries(layout, table.types) if settings.dictionaries else layout
 

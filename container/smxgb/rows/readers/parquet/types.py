@@ -105,7 +105,7 @@ def saved_index(schema: pa.Schema) -> frozenset[str]:
 def check_index(settings: ReadingSettings, index: frozenset[str], source: str) -> None:
     """Raise UserError if settings give a role to what pandas saved as an index, which is left out."""
     mistakes = Mistakes()
-    for role in (role for name, role in ROLES.items() if settings.columns.get(name) in index):
+    for role in (role for name, role in ROLES.items() if str(settings.columns.get(name)) in index):
         name = settings.columns[role.name]
         mistakes.add(
             f"{role.setting}={name}: {source} has {name!r} as the index of a table of pandas, which is left "
