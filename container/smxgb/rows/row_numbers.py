@@ -36,12 +36,17 @@ def unnamed(names: tuple[str, ...] | None) -> list[int]:
 
 
 def counts_on(numbers: Sequence[int]) -> bool:
-    """Tell whether each whole number is one more than that before, or begins anew at 0 or 1."""
-    return not breaks(np.asarray(numbers, np.int64)).any()
+    """Tell whether each whole number is one more than that before."""
+    array = np.asarray(numbers, np.int64)
+    return not (array < 0).any() and bool((np.diff(array) == 1).all())
 
 
 def breaks(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return for each number whether it goes on from none before: parts of a table begin anew at 0 or 1."""
+    """Return for each number whether it goes on from none before: parts of a table begin anew at 0 or 1.
+
+    A column of 0 and 1 does not count.
+    """
     broken = numbers < 0
-    broken[1:] |= (np.diff(numbers) != 1) & (numbers[1:] != 0) & (numbers[1:] != 1)
+    anew = (numbers[1:] >> 1 == 0) & (numbers[:-1] > 1)
+    broken[1:] |= (np.diff(numbers) != 1) & ~anew
     return broken

@@ -45,7 +45,7 @@ def expected(frame: pd.DataFrame) -> pd.DataFrame:
             table().reset_index(names="Unnamed: 0.1").reset_index(names="Unnamed: 0").to_csv(),
             "column 0, column 1, column 2 without a name count",
         ),
-        (pd.concat([table(3), table(3, 0)]).to_csv(), "column 0 without a name counts"),
+        (pd.concat([table(60), table(3)]).to_csv(), "column 0 without a name counts"),
     ],
 )
 def test_an_index_that_counts_is_left_out_and_said(csv: Data, text: str, columns: str, capsys: Capture) -> None:
@@ -105,6 +105,13 @@ def test_a_first_column_without_a_name_that_does_not_count_is_refused_with_the_c
         "with drop_columns=0, or save the table with index=False.",
     )
     assert list(csv.read(text, drop=(0,))) == ["a", "b", "<label>"]
+
+
+def test_a_label_of_0_and_1_counts_nothing(csv: Data) -> None:
+    rows = "".join(f"{row % 2},0.5,{row}.5\n" for row in range(60))
+    assert "the first column has no name" in csv.refused(f",a,b\n{rows}")[0]
+    late = ",y,a\n" + "".join(f"{row},1,0.5\n" for row in range(60)) + "0,1,2\n1,2,3\n1,3,4\n"
+    assert "line 64, column 0 ('Unnamed: 0'): '1' does not count on" in csv.refused(late)[0]
 
 
 def test_a_setting_that_names_the_first_column_has_its_way(csv: Data) -> None:
