@@ -122,6 +122,23 @@ def check_libsvm(data: bytes, source: str) -> None:
         )
 
 
+def check_features(block: LineBlock, source: str) -> None:
+    """Raise UserError if a file's first lines are several and hold one number each.
+
+    Files of that form beside others hold weights or the sizes of groups, by a convention of XGBoost's text
+    loader and of LightGBM.
+    """
+    if b":" in block.data:
+        return
+    rows = [line for line in _lines(block.data) if line.strip()]
+    if len(rows) > 1:
+        raise UserError(
+            f"{source}, line {block.line}: {shown_value(rows[0].decode(errors='replace').strip())}: no line of the "
+            "file has an index:value pair. Weights stand in the lines, as label:weight, and groups as qid: behind "
+            "the label: write them so, and take a file of weights or groups out of the channel."
+        )
+
+
 def roles_of(data: bytes) -> tuple[RoleName, ...] | None:
     """Return what the first line that is a row holds beside its features; None if there is no such line."""
     tokens = next((line.split() for line in _lines(data) if line.strip()), None)
