@@ -23,7 +23,7 @@ def log(text: str) -> None:
 
 
 def notice(text: str) -> None:
-    """Write `Notice: ` and a sentence to the log: what is no mistake, and may not be meant. Each text once."""
+    """Write `Notice: ` and a sentence to the log, each text once: it is no mistake, and may not be meant."""
     said = _NOTICED.setdefault(sys.stdout, set())
     if text not in said:
         said.add(text)

@@ -262,9 +262,9 @@ def _refuse_files_instead(fifo: Path, folder: Path) -> None:
     files = find_files(folder)[0] if not fifo.exists() and folder.is_dir() else ()
     if files:
         raise UserError(
-            f"channel '{folder.name}': TrainingInputMode='Pipe', but there is no pipe {fifo}, and {folder} holds "
-            f"{counted(len(files), 'file')}, as {printable(files[0].path.name)}: set the channel's input mode to "
-            "File or FastFile."
+            f"channel '{folder.name}': TrainingInputMode='Pipe', but there is no pipe {fifo}, and {folder} "
+            f"holds {counted(len(files), 'file')}, as {printable(files[0].path.name)}: set the channel's "
+            "input mode to File or FastFile."
         )
 
 

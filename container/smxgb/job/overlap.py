@@ -18,7 +18,9 @@ COMPARED_FILES = 20
 COMPARED_BYTES = 65_536
 """Bytes at the beginning and at the end of a file that are compared."""
 
-CURE = "Metrics and early stopping are then judged on rows that are trained on: give each channel its own files."
+CURE = (
+    "Metrics and early stopping are then judged on rows that are trained on: give each channel its own files."
+)
 
 
 def overlaps(train: Channel, validation: Channel | None) -> Iterator[str]:
@@ -33,8 +35,8 @@ def overlaps(train: Channel, validation: Channel | None) -> Iterator[str]:
     )
     if folders:
         yield (
-            f"channel train holds a folder {printable(folders[0])!r}, whose rows are trained on. If they are for "
-            "validation, give them a channel of their own, and keep them out of train's S3 prefix."
+            f"channel train holds a folder {printable(folders[0])!r}, whose rows are trained on. If they "
+            "are for validation, give them a channel of their own, and keep them out of train's S3 prefix."
         )
     pairs = list(_same_files(train, validation)) if validation else []
     if pairs:

@@ -23,8 +23,9 @@ COMPLEMENTS = str.maketrans("0123456789", "9876543210")
 
 
 def spelled(words: pa.Array) -> pa.Array:
-    """Return words of a text as `as_categories` has them: whole numbers, of which pandas writes some as 1.0,
-    and truth values, which others write as TRUE or true.
+    """Return words of a text with whole numbers and truth values as `as_categories` has them.
+
+    pandas writes some numbers as 1.0, and others write TRUE or true.
     """
     words = pc.replace_substring_regex(words, r"^(-?\d+)\.0*$", r"\1")
     words = pc.replace_substring_regex(words, r"^(TRUE|true)$", "True")

@@ -110,9 +110,9 @@ def _row_numbers(
     if found:
         listed = _list([f"column {position}" for position in found])
         notice(
-            f"{source}: {listed} without a name {'count' if len(found) > 1 else 'counts'} the rows, as the index of "
-            "a table that pandas saved does, and is no label and no feature: it is left out. Save the table with "
-            "index=False."
+            f"{source}: {listed} without a name {'count' if len(found) > 1 else 'counts'} the rows, as the "
+            "index of a table that pandas saved does, and is no label and no feature: it is left out. "
+            "Save the table with index=False."
         )
     return found
 
@@ -311,8 +311,8 @@ def _find(setting: str, ref: ColumnRef, names: tuple[str, ...] | None, width: in
         position = names.index(str(ref))
         if index is not None and is_index and index % width != position:
             log(
-                f"{setting} is taken for the name of {shown_column(position, names)} of {source}, and not for "
-                f"the index of {shown_column(index % width, names)}."
+                f"{setting} is taken for the name of {shown_column(position, names)} of {source}, and not "
+                f"for the index of {shown_column(index % width, names)}."
             )
         return position
     if index is not None:

@@ -70,9 +70,7 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
     Raises UserError with what is wrong with the files of this worker, or between those of all workers.
     """
     settings = reading_settings(job.parameters.settings, job.channels)
-    if group.hosts.index(group.hosts[group.rank]) == group.rank:  # one worker of each host
-        for text in overlaps(job.channels.train, job.channels.validation):
-            notice(text)
+    _notice_overlaps(job, group)
     shares: list[Channel] = []
     for channel in agree_on_channels(job.channels, group):
         mine = share(channel, group, whole="group" in settings.columns)
@@ -100,8 +98,7 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
     mistakes.raise_any("everywhere")
     types: dict[str, ContentType] = {channel.name: channel.content_type for channel in shares}
     with by_all():
-        if "weight" not in settings.columns:
-            check_lines_have_labels(together(summaries), types)
+        check_lines_have_labels(together(summaries), types, settings)
         schema = settle(declared, together(summaries), types, settings.indexing)
         empty = [host for host, found in zip(group.hosts, summaries, strict=True) if not found["train"].rows]
         check_empty_workers(empty, job.parameters.settings)
@@ -115,6 +112,13 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
         log(describe_indexing(schema, settings.indexing))
     _tell(loaded, group)
     return loaded
+
+
+def _notice_overlaps(job: Job, group: Group) -> None:
+    """Say which files of validation are in train too; one worker of each host does."""
+    if group.hosts.index(group.hosts[group.rank]) == group.rank:
+        for text in overlaps(job.channels.train, job.channels.validation):
+            notice(text)
 
 
 def _agreed(

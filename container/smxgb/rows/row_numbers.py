@@ -1,7 +1,7 @@
 """Row numbers: columns without a name that count the rows, as pandas and R save the index of a table.
 
-They are no label and no feature. pandas calls such a column `Unnamed: 0` when it reads it, and writes that name
-when the table is saved once more, beside the new index.
+They are no label and no feature. pandas calls such a column `Unnamed: 0` when it reads it, and writes that
+name when the table is saved once more, beside the new index.
 """
 
 from __future__ import annotations

@@ -56,18 +56,18 @@ def _monotone(
 
 def _position(ref: ColumnRef, feature_names: Sequence[str], mistakes: Mistakes) -> int:
     index = integer(ref)
-    is_position = isinstance(index, int) and 0 <= index < len(feature_names)
+    named = feature_names[index] if isinstance(index, int) and 0 <= index < len(feature_names) else None
     # A header may give a number as a name to a feature: the name is meant where there is one.
     if str(ref) in feature_names:
         position = list(feature_names).index(str(ref))
-        if is_position and index != position:
+        if named is not None and index != position:
             log(
                 f"interaction_constraints: {ref} is taken for the name of feature {position}, and not for the "
-                f"position of {feature_names[index]!r}."
+                f"position of {named!r}."
             )
         return position
     if isinstance(index, int):
-        if is_position:
+        if named is not None:
             return index
         mistakes.add(
             f"interaction_constraints: there is no feature {ref}; "

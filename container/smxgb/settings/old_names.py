@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
@@ -30,7 +30,7 @@ class _Range:
     allowed: str
 
 
-def _range(type_: object, allowed: str) -> _Range:
+def _range(type_: Any, allowed: str) -> _Range:
     return _Range(TypeAdapter(type_), allowed)
 
 
@@ -59,8 +59,8 @@ RANGES: Mapping[str, _Range] = {
 def modernise(settings: dict[str, Given], obsolete: Mapping[str, object], mistakes: Mistakes) -> list[str]:
     """Turn old names and values into those of today, and return a line for the log for each.
 
-    `settings` are changed in place; `obsolete` holds what a job gives under the names of `OBSOLETE`. Values that
-    were never allowed are noted as `mistakes`.
+    `settings` are changed in place; `obsolete` holds what a job gives under the names of `OBSOLETE`. Values
+    that were never allowed are noted as `mistakes`.
     """
     kept = {name: value for name, value in obsolete.items() if is_unset(value) or _is_allowed(name, value)}
     for name in obsolete.keys() - kept.keys():

@@ -177,8 +177,11 @@ def test_a_pipe_that_is_not_there_while_the_folder_holds_files_is_refused(
     config = {"TrainingInputMode": "Pipe", "ContentType": "text/csv"}
     count = "1 file" if len(files) == 1 else "2 files"
     assert mistakes(tmp_path, {"train": config}) == (
-        f"channel 'train': TrainingInputMode='Pipe', but there is no pipe {tmp_path}/train_0, and {tmp_path}/train "
-        f"holds {count}, as {files[0].replace('__', '.')}: set the channel's input mode to File or FastFile.",
+        (
+            f"channel 'train': TrainingInputMode='Pipe', but there is no pipe {tmp_path}/train_0, and "
+            f"{tmp_path}/train holds {count}, as {files[0].replace('__', '.')}: set the channel's input "
+            "mode to File or FastFile."
+        ),
     )
 
 

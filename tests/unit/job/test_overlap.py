@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 ROWS = b"1,2,3\n0,4,5\n" * 20_000
 """So long that only both ends are compared."""
 
-CURE = "Metrics and early stopping are then judged on rows that are trained on: give each channel its own files."
+CURE = (
+    "Metrics and early stopping are then judged on rows that are trained on: give each channel its own files."
+)
 
 
 def said(base: Path, **files: bytes) -> list[str]:
@@ -24,7 +26,9 @@ def said(base: Path, **files: bytes) -> list[str]:
         names.add(path.partition("__")[0])
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
-    found = find_channels({name: {"ContentType": "csv"} for name in names}, {name: base / name for name in names})
+    found = find_channels(
+        {name: {"ContentType": "csv"} for name in names}, {name: base / name for name in names}
+    )
     return list(overlaps(found.train, found.validation))
 
 
@@ -35,7 +39,11 @@ def test_a_file_that_both_channels_hold_is_named(tmp_path: Path) -> None:
 
 
 def test_more_files_that_both_hold_are_counted(tmp_path: Path) -> None:
-    files = {f"{channel}__{number}": ROWS + b"1,2,3\n" * number for channel in ("train", "validation") for number in (1, 2, 3)}
+    files = {
+        f"{channel}__{number}": ROWS + b"1,2,3\n" * number
+        for channel in ("train", "validation")
+        for number in (1, 2, 3)
+    }
     assert said(tmp_path, **files) == [
         f"train/1 and validation/1 are the same file, and 2 more files are so too. {CURE}"
     ]
@@ -43,10 +51,11 @@ def test_more_files_that_both_hold_are_counted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["validation", "val", "Valid"])
 def test_a_folder_for_validation_in_train_is_named(tmp_path: Path, name: str) -> None:
-    assert said(tmp_path, train__a=ROWS, **{f"train__{name}__b": ROWS}) == [
-        f"channel train holds a folder {name!r}, whose rows are trained on. If they are for validation, give them a "
-        "channel of their own, and keep them out of train's S3 prefix."
-    ]
+    (text,) = said(tmp_path, train__a=ROWS, **{f"train__{name}__b": ROWS})
+    assert text == (
+        f"channel train holds a folder {name!r}, whose rows are trained on. If they are for validation, give "
+        "them a channel of their own, and keep them out of train's S3 prefix."
+    )
 
 
 def test_a_prefix_that_holds_both_channels_is_said_both_ways(tmp_path: Path) -> None:

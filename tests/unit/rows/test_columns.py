@@ -49,7 +49,8 @@ def test_the_log_says_which_was_taken_where_name_and_index_are_both_possible(
 ) -> None:
     csv.read(NUMBERED, header="true", label=4)
     line = (
-        "label_column=4 is taken for the name of column 0 ('4') of train/a.csv, and not for the index of column 4 "
+        "label_column=4 is taken for the name of column 0 ('4') of train/a.csv, and not for the index of "
+        "column 4 "
         "('3').\n"
     )
     assert capsys.readouterr().out.count(line) == 1

@@ -7,8 +7,8 @@ import pytest
 import xgboost as xgb
 from tests.unit.settings.parsed import parsed
 
-from smxgb.settings import booster_params, parse
 from smxgb.errors import UserError
+from smxgb.settings import booster_params, parse
 from smxgb.settings.declaration import OBSOLETE
 
 

@@ -139,7 +139,9 @@ def with_third_byte_changed(packed: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("packer", PACKERS)
-@pytest.mark.parametrize("member", [with_third_byte_changed, lambda packed: packed[:2], lambda packed: packed[9:]])
+@pytest.mark.parametrize(
+    "member", [with_third_byte_changed, lambda packed: packed[:2], lambda packed: packed[9:]]
+)
 def test_what_follows_a_compressed_member_must_be_a_whole_one(
     data: Data, packer: str, member: Callable[[bytes], bytes]
 ) -> None:

@@ -6,11 +6,11 @@ import csv
 import io
 import re
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
 from smxgb.job import BOM, PARQUET_MAGIC
-from smxgb.rows.readers.csv.blocks import LONGEST_RECORD, CsvBlock, is_blank, line_end
+from smxgb.rows.readers.csv.blocks import LONGEST_RECORD, CsvBlock, line_end
 from smxgb.rows.readers.csv.quotes import broken_quote
 from smxgb.rows.readers.csv.spelling import is_value, kind
 from smxgb.wording import short, shown_column, shown_value
@@ -48,9 +48,10 @@ def check_text(data: bytes, source: str) -> None:
     line = data.removeprefix(BOM).lstrip(b"\r\n")[:1000].split(b"\n", 1)[0].decode(errors="replace")
     line = line.rstrip("\r")
     if mark := SEPARATOR.fullmatch(line):
+        shown = "tab" if mark[1] == "\t" else mark[1]
         raise UserError(
             f"{source}, line 1: {line!r} is a line for Excel alone: remove it"
-            f"{f', and set csv_delimiter={'tab' if mark[1] == chr(9) else mark[1]}' if mark[1] != ',' else ''}."
+            f"{'' if mark[1] == ',' else f', and set csv_delimiter={shown}'}."
         )
     for name, form in MARKUP.items():
         if form.match(line):
@@ -65,8 +66,9 @@ def check_text(data: bytes, source: str) -> None:
 def find_delimiter(data: bytes) -> str:
     """Return the delimiter of the file that begins with `data`.
 
-    It is a comma if the first data record has one, and the header too; else the one of tab, semicolon, pipe and space that splits
-    the first records into a constant number of cells with numbers; else a comma, for a file of one column.
+    It is a comma if the first data record has one, and the header too; else the one of tab, semicolon, pipe
+    and space that splits the first records into a constant number of cells with values; else a comma, for a
+    file of one column.
     """
     rows = first_records(data, ",", SAMPLE)
     # Below a header without a comma, commas may be those of decimals.
@@ -116,7 +118,7 @@ def check_quotes(block: CsvBlock, delimiter: str, source: str, names: tuple[str,
     if broken.end is None:
         raise UserError(f"{place}: a quoted field begins that is never closed: {field}. Correct the quotes.")
     raise UserError(
-        f"{place}: a quoted field goes on behind its closing quote: {field}. Write \"\" for a quote inside "
+        f'{place}: a quoted field goes on behind its closing quote: {field}. Write "" for a quote inside '
         "quotes, as pandas does without escapechar, and nothing between a closing quote and the delimiter."
     )
 

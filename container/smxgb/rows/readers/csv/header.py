@@ -1,4 +1,4 @@
-"""The header of a CSV file: whether the first record holds names, and the index that a table was saved with."""
+"""The header of a CSV file: whether its first record holds names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WHOLE = re.compile(r"\d+", re.ASCII)
 
 @dataclass(frozen=True)
 class Head:
-    """The beginning of a file: its names, if it has a header, its width, and the byte where its data begin."""
+    """The beginning of a file: its names, if it has a header, its width, and where its data begin."""
 
     names: tuple[str, ...] | None
     width: int
@@ -127,7 +127,9 @@ def _heads_counted_columns(cells: Sequence[str], rows: list[list[str]]) -> bool:
     """Tell whether a record is 0, 1, 2, ... or 1, 2, 3, ... above rows that hold other things than such."""
     if len(cells) < COUNTED_NAMES or not _are_counted(cells) or not rows:
         return False
-    return any(not (WHOLE.fullmatch(cell.strip()) and int(cell) <= len(cells)) for row in rows for cell in row)
+    return any(
+        not (WHOLE.fullmatch(cell.strip()) and int(cell) <= len(cells)) for row in rows for cell in row
+    )
 
 
 def _names(row: Sequence[str]) -> tuple[str, ...]:
@@ -188,6 +190,6 @@ def _notice_what_may_be_values(row: list[str], source: str) -> None:
     if any(kind(cell) == "text" for cell in row):
         return
     notice(
-        f"{source}: its first record ({shown_cells(row)}) is taken for names, as pandas writes those of a table "
-        "without names. If it is a row, set csv_header=false."
+        f"{source}: its first record ({shown_cells(row)}) is taken for names, as pandas writes those of a "
+        "table without names. If it is a row, set csv_header=false."
     )

@@ -1,4 +1,4 @@
-"""Quotes: where quoted fields of CSV begin and end (RFC 4180, section 2), and the quotes that break the rule."""
+"""Quotes: where quoted fields of CSV begin and end (RFC 4180, section 2), and those that break the rule."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUOTE = b'"'
 
 @dataclass(frozen=True)
 class BrokenQuote:
-    """A quoted field, from byte `begin` to byte `end`, behind which neither a delimiter nor a line end stands.
+    """A quoted field, from byte `begin` to byte `end`, that neither a delimiter nor a line end follows.
 
     `end` is None if the field is never closed.
     """

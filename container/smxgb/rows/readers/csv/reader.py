@@ -218,5 +218,7 @@ def _worded(data: bytes, delimiter: str) -> frozenset[int]:
     if not rows or not any(cell.strip().isalpha() for cell in rows[0]):
         return frozenset()
     cells = zip(*rows, strict=False)
-    columns = enumerate([None if kind(cell) == "missing" else cell.strip() for cell in column] for column in cells)
+    columns = enumerate(
+        [None if kind(cell) == "missing" else cell.strip() for cell in column] for column in cells
+    )
     return frozenset(position for position, column in columns if truths(column))

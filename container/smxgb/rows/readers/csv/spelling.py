@@ -52,7 +52,7 @@ def _spelling(form: str, name: str, cure: str) -> Spelling:
 
 SPELLINGS = (
     _spelling(
-        r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?|[+-]?\d{1,3}(['\u00a0\u202f ]\d{3})+([.,]\d*)?|[+-]?\d{1,3}(\.\d{3}){2,}(,\d*)?",
+        r"[+-]?\d{1,3}((,\d{3})+(\.\d*)?|(['\u00a0\u202f ]\d{3})+([.,]\d*)?|(\.\d{3}){2,}(,\d*)?)",
         "Thousands set apart",
         "write 1234.5, or set csv_delimiter if the comma is none",
     ),
@@ -71,7 +71,7 @@ SPELLINGS = (
         "set csv_delimiter, and write decimals with a point",
     ),
     _spelling(
-        r"\d{4}-\d\d?-\d\d?([T ][\d:.,]+(Z|[+-]\d\d:?\d\d)?)?|\d\d?[/.]\d\d?[/.]\d{2,4}([T ][\d:.]+)?|\d\d?:\d\d(:\d\d)?",
+        r"(\d{4}-\d\d?-\d\d?|\d\d?[/.]\d\d?[/.]\d{2,4})([T ][\d:.,]+(Z|[+-]\d\d:?\d\d)?)?|\d\d?:\d\d(:\d\d)?",
         "Date or time",
         "write it as a number, as seconds since 1970",
     ),

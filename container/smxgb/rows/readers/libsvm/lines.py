@@ -117,8 +117,8 @@ def check_libsvm(data: bytes, source: str) -> None:
     first = data.removeprefix(BOM).split(b"\n", 1)[0].decode(errors="replace")
     if "," in first.split("#")[0]:
         raise UserError(
-            f"{source} is not libsvm (its first line is {shown_value(first)}): a line is a label and index:value "
-            "pairs. If it is CSV, give its channel the content type text/csv."
+            f"{source} is not libsvm (its first line is {shown_value(first)}): a line is a label and "
+            "index:value pairs. If it is CSV, give its channel the content type text/csv."
         )
 
 
@@ -133,9 +133,10 @@ def check_features(block: LineBlock, source: str) -> None:
     rows = [line for line in _lines(block.data) if line.strip()]
     if len(rows) > 1:
         raise UserError(
-            f"{source}, line {block.line}: {shown_value(rows[0].decode(errors='replace').strip())}: no line of the "
-            "file has an index:value pair. Weights stand in the lines, as label:weight, and groups as qid: behind "
-            "the label: write them so, and take a file of weights or groups out of the channel."
+            f"{source}, line {block.line}: {shown_value(rows[0].decode(errors='replace').strip())}: no "
+            "line of the file has an index:value pair. Weights stand in the lines, as label:weight, and "
+            "groups as qid: behind the label: write them so, and take a file of weights or groups out of "
+            "the channel."
         )
 
 

@@ -10,7 +10,6 @@ from functools import partial
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -63,7 +62,7 @@ SIGNATURE_BYTES = 28
 """A nonce and a tag behind a footer that is signed."""
 
 COUNTED_ROWS = 50
-"""Rows in which a column without a name must count to be taken for row numbers; from then on it is checked."""
+"""Rows in which a column without a name must count to be taken for row numbers; the others are checked."""
 
 BUFFER_BYTES = 1 << 16
 """Bytes read at a time from each column; else a whole row group is held before its first row comes."""

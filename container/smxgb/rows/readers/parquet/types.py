@@ -78,12 +78,15 @@ def notice_numbers(
     numbers = [
         repr(short(names[index]))
         for index in layout.features
-        if names[index] in found and index not in layout.categorical and _is_read(types[index], categorical=False)
+        if names[index] in found
+        and index not in layout.categorical
+        and _is_read(types[index], categorical=False)
     ]
     if numbers:
         notice(
-            f"{source}: pandas has categories in {', '.join(numbers[:LISTED])}{', ...' if len(numbers) > LISTED else ''}, "
-            "which are read as numbers: set enable_categorical=true, or name them in categorical_columns."
+            f"{source}: pandas has categories in "
+            f"{', '.join(numbers[:LISTED])}{', ...' if len(numbers) > LISTED else ''}, which are read as "
+            "numbers: set enable_categorical=true, or name them in categorical_columns."
         )
 
 
@@ -145,8 +148,9 @@ def saved_index(schema: pa.Schema) -> frozenset[str]:
     """
     invented = frozenset(name for name in schema.names if INVENTED_INDEX.fullmatch(name))
     levels = _of_pandas(schema, "index_columns")
-    ranges = {level.get("name") for level in levels if isinstance(level, dict)} - {None, *schema.names}
-    return invented.union(ranges, (level for level in levels if isinstance(level, str)))
+    ranges = {str(level["name"]) for level in levels if isinstance(level, dict) and level.get("name")}
+    columns = {level for level in levels if isinstance(level, str)}
+    return invented.union(ranges.difference(schema.names), columns)
 
 
 def _of_pandas(schema: pa.Schema, key: str) -> list[Any]:
@@ -167,9 +171,9 @@ def check_index(settings: ReadingSettings, index: frozenset[str], labels: Sequen
     possible = [name for name in labels if name not in settings.drop]
     if possible and not settings.columns.keys() & {"label", "lower"}:
         mistakes.add(
-            f"{source} has {possible[0]!r} as the index of a table of pandas, which is left out and may be the "
-            "label: name the label in label_column, and if it is the index, make it a column, with reset_index() "
-            "before to_parquet()."
+            f"{source} has {possible[0]!r} as the index of a table of pandas, which is left out and may be "
+            "the label: name the label in label_column, and if it is the index, make it a column, with "
+            "reset_index() before to_parquet()."
         )
     for role in (role for name, role in ROLES.items() if str(settings.columns.get(name)) in index):
         name = settings.columns[role.name]

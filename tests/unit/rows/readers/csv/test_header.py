@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 Capture = pytest.CaptureFixture[str]
 INDEX = (
-    "Notice: train/a.csv: {} the rows, as the index of a table that pandas saved does, and is no label and no "
+    "Notice: train/a.csv: {} the rows, as the index of a table that pandas saved does, and is no label "
+    "and no "
     "feature: it is left out. Save the table with index=False.\n"
 )
 
@@ -48,7 +49,9 @@ def expected(frame: pd.DataFrame) -> pd.DataFrame:
         (pd.concat([table(60), table(3)]).to_csv(), "column 0 without a name counts"),
     ],
 )
-def test_an_index_that_counts_is_left_out_and_said(csv: Data, text: str, columns: str, capsys: Capture) -> None:
+def test_an_index_that_counts_is_left_out_and_said(
+    csv: Data, text: str, columns: str, capsys: Capture
+) -> None:
     frame = pd.read_csv(io.StringIO(text)).astype(np.float32)
     frame = frame[["y", "a", "b"]]
     assert_frame_equal(csv.read(text), expected(frame))
@@ -83,8 +86,8 @@ def test_the_files_of_a_table_count_on_or_anew(csv: Data) -> None:
 
 
 COUNT = (
-    "does not count on from the row before, as the column without a name does where the file begins. Save the table "
-    "without its index (index=False), or leave the column out with drop_columns."
+    "does not count on from the row before, as the column without a name does where the file begins. Save "
+    "the table without its index (index=False), or leave the column out with drop_columns."
 )
 
 
@@ -98,11 +101,15 @@ def test_an_index_that_stops_to_count_is_refused(csv: Data, end: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "Unnamed: 0"])
-def test_a_first_column_without_a_name_that_does_not_count_is_refused_with_the_cure(csv: Data, name: str) -> None:
+def test_a_first_column_without_a_name_that_does_not_count_is_refused_with_the_cure(
+    csv: Data, name: str
+) -> None:
     text = table().sample(frac=1, random_state=0).to_csv(index_label=name)
     assert csv.refused(text) == (
-        "train/a.csv: the first column has no name, as in a table that pandas saved with its index. Leave it out "
-        "with drop_columns=0, or save the table with index=False.",
+        (
+            "train/a.csv: the first column has no name, as in a table that pandas saved with its index. "
+            "Leave it out with drop_columns=0, or save the table with index=False."
+        ),
     )
     assert list(csv.read(text, drop=(0,))) == ["a", "b", "<label>"]
 
@@ -130,7 +137,10 @@ def test_counted_names_above_rows_that_are_not_like_them_are_a_header(
     read = csv.read(text)
     assert list(read) == [*names.strip().split(",")[1:], "<label>"]
     assert read["<label>"].tolist() == [1, 0, 1]
-    assert capsys.readouterr().out.count("is taken for names, as pandas writes those of a table without names.") == 1
+    assert (
+        capsys.readouterr().out.count("is taken for names, as pandas writes those of a table without names.")
+        == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -139,22 +149,25 @@ def test_counted_names_above_rows_that_are_not_like_them_are_a_header(
 def test_numbers_that_may_be_names_are_a_row_and_noticed(csv: Data, text: str, capsys: Capture) -> None:
     assert len(csv.read(text)) == text.count("\n")
     said = capsys.readouterr().out
-    assert f"Notice: train/a.csv: its first record ({text.splitlines()[0].replace(',', ', ')}) is read as a row." in said
+    assert (
+        f"Notice: train/a.csv: its first record ({text.splitlines()[0].replace(',', ', ')}) is read as a row."
+        in said
+    )
 
 
-def test_counted_names_are_those_of_every_file(csv: Data, capsys: Capture) -> None:
+def test_counted_names_are_those_of_every_file(csv: Data) -> None:
     read = csv.read({"1.csv": "0,1,2,3\n1,0.5,2,3\n", "2.csv": "0,1,2,3\n1,2,3,0\n"})
     assert read["<label>"].tolist() == [1, 1]
     assert csv.read("0,1,2,3\n1,0.5,2,3\n", header="false")["<label>"].tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(
-    "first", ["bad,3,7,9", "bad,,,", "bad,30,10,20", "oops,3,,9", "x1,8,16,24"]
-)
+@pytest.mark.parametrize("first", ["bad,3,7,9", "bad,,,", "bad,30,10,20", "oops,3,,9", "x1,8,16,24"])
 def test_a_single_word_in_the_first_record_is_a_bad_row(csv: Data, first: str) -> None:
     """Taken for the first of the names, the record would be lost."""
     (mistake,) = csv.refused(f"{first}\n1,2,3,4\n0,5,6,7\n")
-    assert mistake.startswith(f"train/a.csv, line 1, column 0: '{first.split(',')[0]}' is not a label: ")
+    assert mistake.startswith(
+        f"train/a.csv, line 1, column 0: '{first.split(',', maxsplit=1)[0]}' is not a label: "
+    )
     assert mistake.endswith(" If the file's first record is a header, set csv_header=true.")
 
 

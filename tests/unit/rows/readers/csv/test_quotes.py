@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from tests.unit.rows.conftest import Data
 
 DOUBLE = (
-    'Write "" for a quote inside quotes, as pandas does without escapechar, and nothing between a closing quote '
-    "and the delimiter."
+    'Write "" for a quote inside quotes, as pandas does without escapechar, and nothing between a closing '
+    "quote and the delimiter."
 )
 
 
@@ -34,7 +34,10 @@ def test_a_quote_inside_quotes_must_be_doubled(csv: Data, text: str, place: str,
 
 def test_a_quote_inside_quotes_must_be_doubled_in_a_header_and_in_text_of_categories(csv: Data) -> None:
     assert csv.refused('y,"si\\"ze",a\n1,2,3\n') == (
-        f"train/a.csv, line 1, column 1: a quoted field goes on behind its closing quote: '\"si\\\\\"'. {DOUBLE}",
+        (
+            "train/a.csv, line 1, column 1: a quoted field goes on behind its closing quote: '\"si\\\\\"'. "
+            f"{DOUBLE}"
+        ),
     )
     text = 'y,c,a\n1,"\\"",2\n3,"\\"",4\n'
     assert "line 2, column 1 ('c')" in csv.refused(text, categorical=("c",))[0]
@@ -50,7 +53,9 @@ def test_a_quote_inside_quotes_must_be_doubled_in_every_file_and_channel(csv: Da
 
 def test_a_quote_that_is_never_closed_is_refused_where_the_last_column_is_dropped(csv: Data) -> None:
     refused = csv.refused('y,a,size\n1.5,0.1,"5\\""\n2.5,0.3,6\n', drop=("size",))
-    assert refused[0].startswith("train/a.csv, line 2, column 2 ('size'): a quoted field begins that is never ")
+    assert refused[0].startswith(
+        "train/a.csv, line 2, column 2 ('size'): a quoted field begins that is never "
+    )
 
 
 def test_quotes_that_are_doubled_or_stand_in_a_field_without_quotes_mean_themselves(csv: Data) -> None:

@@ -161,8 +161,7 @@ def test_a_bad_first_row_of_a_later_file_is_not_lost_as_a_header(csv: Data) -> N
     assert csv.refused({"a.csv": rows, "b.csv": "y,a,b\n1,2,3\n"}) == (
         (
             "train/b.csv: its first record (y, a, b) looks like a header, and train/a.csv has none: "
-            "correct the "
-            "record, or write a header into every file or into none."
+            "correct the record, or write a header into every file or into none."
         ),
     )
     like = csv.declared(rows)
@@ -445,8 +444,10 @@ def test_a_record_of_another_length_is_refused(csv: Data, record: str) -> None:
 
 def test_a_quote_that_is_never_closed_is_refused(csv: Data) -> None:
     assert csv.refused('1,2,3\n0,"5,6\n1,2,3\n') == (
-        "train/a.csv, line 2, column 1: a quoted field begins that is never closed: '\"5,6\\n1,2,3\\n'. "
-        "Correct the quotes.",
+        (
+            "train/a.csv, line 2, column 1: a quoted field begins that is never closed: '\"5,6\\n1,2,3\\n'. "
+            "Correct the quotes."
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""Values that are written unlike plain numbers: truth values, missing ones, and what is refused with its kind."""
+"""Values that are no plain numbers: truth values, missing ones, and those that are refused with a cure."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def test_a_value_is_shown_with_its_kind_where_no_cell_is_a_number(csv: Data, cel
     text = f"y;a;b\n{cell};{cell};{cell}\n" * 1 + f"{cell};{cell};{cell}\n"
     label, first, second = csv.refused(text)
     assert label == (
-        f"train/a.csv, line 2, column 0 ('y'): {cell!r} is not a label: a finite number is needed (so too line 3). "
-        f"{advice}"
+        f"train/a.csv, line 2, column 0 ('y'): {cell!r} is not a label: a finite number is needed (so too "
+        f"line 3). {advice}"
     )
     assert first == f"train/a.csv, line 2, column 1 ('a'): {cell!r} is not a number (so too line 3). {advice}"
     assert "column 2 ('b')" in second
@@ -98,7 +98,9 @@ def test_a_value_is_shown_with_its_kind_where_no_cell_is_a_number(csv: Data, cel
 
 def test_semicolons_between_decimal_commas_are_named(csv: Data) -> None:
     (mistake,) = csv.refused("1,5;2,3\n2,5;3,7\n")
-    assert mistake.startswith("train/a.csv, line 1, column 1: '5;2' is not a number (so too line 2). Another ")
+    assert mistake.startswith(
+        "train/a.csv, line 1, column 1: '5;2' is not a number (so too line 2). Another "
+    )
 
 
 @pytest.mark.parametrize("mark", [";", "|", "\t", ","])
@@ -112,7 +114,10 @@ def test_a_line_for_excel_is_refused_with_the_cure(csv: Data, mark: str) -> None
 @pytest.mark.parametrize("label", [2**53 + 2, 9007199254740995, -(2**60), 10**30])
 def test_a_label_beyond_what_floats_tell_apart_is_refused(csv: Data, label: int) -> None:
     assert csv.refused(f"y,a\n1,2\n{label},3\n") == (
-        f"train/a.csv, line 3, column 0 ('y'): '{label}' is a whole number beyond 2^53, of which 32 bits hold the "
-        "first 7 digits. Subtract a base from all labels or divide them, or name another column with label_column.",
+        (
+            f"train/a.csv, line 3, column 0 ('y'): '{label}' is a whole number beyond 2^53, of which 32 "
+            "bits hold the first 7 digits. Subtract a base from all labels or divide them, or name "
+            "another column with label_column."
+        ),
     )
     assert len(csv.read("y,a\n1e30,2\n9007199254740992,3\n")) == 2

@@ -265,7 +265,9 @@ def test_any_bytes_are_read_or_refused(libsvm: Data, text: bytes) -> None:
 def test_a_file_of_numbers_beside_rows_is_refused(libsvm: Data, side: str) -> None:
     (mistake,) = libsvm.refused({"a.libsvm": "1 1:2\n0 2:3\n", "b": side})
     assert mistake.startswith("train/b, line 1: ")
-    assert "no line of the file has an index:value pair. Weights stand in the lines, as label:weight" in mistake
+    assert (
+        "no line of the file has an index:value pair. Weights stand in the lines, as label:weight" in mistake
+    )
 
 
 def test_a_row_without_a_value_is_read(libsvm: Data) -> None:

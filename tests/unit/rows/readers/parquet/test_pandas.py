@@ -1,4 +1,4 @@
-"""What pandas says in the metadata of Parquet: categories and the index; and labels that floats don't hold."""
+"""What pandas says in the metadata of Parquet: categories and the index; and labels beyond floats."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def test_categories_of_numbers_are_numbers_without_the_setting_which_is_said(
     table = saved(pd.DataFrame({"y": [1.0, 2], "c": pd.Categorical([30, 10]), "a": [1, 2]}))
     assert parquet.read({"a": table})["c"].tolist() == [30, 10]
     said = (
-        "Notice: train/a: pandas has categories in 'c', which are read as numbers: set enable_categorical=true, or "
+        "Notice: train/a: pandas has categories in 'c', which are read as numbers: set "
+        "enable_categorical=true, or "
         "name them in categorical_columns.\n"
     )
     assert said in capsys.readouterr().out
@@ -66,8 +67,11 @@ def test_a_label_of_categories_is_a_number(parquet: Data) -> None:
 def test_categories_that_are_fractions_are_refused(parquet: Data) -> None:
     table = saved(pd.DataFrame({"y": [1.0, 2], "c": pd.Categorical([0.5, 1.5])}))
     assert parquet.refused({"a": table}, dictionaries=True) == (
-        "train/a, column 1 ('c'): it holds numbers that are not whole, so they are no categories. Write them as "
-        "whole numbers or words, or save the column as numbers and leave it out of categorical_columns.",
+        (
+            "train/a, column 1 ('c'): it holds numbers that are not whole, so they are no categories. "
+            "Write them as whole numbers or words, or save the column as numbers and leave it out of "
+            "categorical_columns."
+        ),
     )
 
 
@@ -75,8 +79,11 @@ def test_categories_that_are_fractions_are_refused(parquet: Data) -> None:
 def test_a_label_that_was_saved_as_an_index_is_refused(parquet: Data, values: list[Any]) -> None:
     table = pd.DataFrame({"y": values, "a": [1.0, 2, 3], "b": [3.0, 4, 5]}).set_index("y")
     assert parquet.refused({"a": saved(table)}) == (
-        "train/a has 'y' as the index of a table of pandas, which is left out and may be the label: name the label in "
-        "label_column, and if it is the index, make it a column, with reset_index() before to_parquet().",
+        (
+            "train/a has 'y' as the index of a table of pandas, which is left out and may be the label: "
+            "name the label in label_column, and if it is the index, make it a column, with reset_index() "
+            "before to_parquet()."
+        ),
     )
     assert parquet.read({"a": saved(table)}, label="a")["<label>"].tolist() == [1, 2, 3]
     assert parquet.read({"a": saved(table)}, drop=("y",))["<label>"].tolist() == [1, 2, 3]
@@ -89,7 +96,9 @@ def test_an_index_that_can_be_no_label_is_left_out(parquet: Data) -> None:
 
 
 def test_a_column_without_a_name_that_counts_the_rows_is_left_out(parquet: Data, capsys: Capture) -> None:
-    table = pd.DataFrame({"Unnamed: 0.1": [0, 1, 2], "Unnamed: 0": [5, 6, 7], "y": [1.0, 0, 1], "a": [2.0, 3, 4]})
+    table = pd.DataFrame(
+        {"Unnamed: 0.1": [0, 1, 2], "Unnamed: 0": [5, 6, 7], "y": [1.0, 0, 1], "a": [2.0, 3, 4]}
+    )
     read = parquet.read({"a": saved(table), "b": saved(table.assign(y=2.0))})
     assert list(read) == ["a", "<label>"]
     assert "Notice: train/a: column 0, column 1 without a name count the rows" in capsys.readouterr().out
@@ -116,7 +125,8 @@ def test_a_column_without_a_name_that_does_not_count_is_refused(parquet: Data, n
 def test_a_label_beyond_what_floats_tell_apart_is_refused(parquet: Data, labels: pa.Array) -> None:
     mistake = parquet.refused({"a": pa.table({"y": labels, "a": [1, 2]})})[-1]
     assert mistake == (
-        f"train/a, row 1, column 0 ('y'): {labels[1].as_py()} is a whole number beyond 2^53, of which 32 bits hold the "
-        "first 7 digits. Subtract a base from all labels or divide them, or name another column with label_column."
+        f"train/a, row 1, column 0 ('y'): {labels[1].as_py()} is a whole number beyond 2^53, of which 32 "
+        "bits hold the first 7 digits. Subtract a base from all labels or divide them, or name another "
+        "column with label_column."
     )
     assert len(parquet.read({"a": pa.table({"y": [1, 2**53], "a": [1, 2]})})) == 2
