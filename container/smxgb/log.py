@@ -8,14 +8,26 @@ import sys
 import warnings
 from pathlib import Path
 from typing import TextIO
+from weakref import WeakKeyDictionary
 
 _STAMP = re.compile(r"\[[0-9:]+\] WARNING: \S+?:[0-9]+: ")
 """How the warnings of XGBoost's native code begin."""
+
+_NOTICED: WeakKeyDictionary[TextIO, set[str]] = WeakKeyDictionary()
+"""The notices that a stream has been given."""
 
 
 def log(text: str) -> None:
     """Write one line to standard output, at once. A log that nobody takes any more does not end the job."""
     _write(text, sys.stdout)
+
+
+def notice(text: str) -> None:
+    """Write `Notice: ` and a sentence to the log, each text once: it is no mistake, and may not be meant."""
+    said = _NOTICED.setdefault(sys.stdout, set())
+    if text not in said:
+        said.add(text)
+        log(f"Notice: {text}")
 
 
 def log_error(text: str) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 LONGEST_NAME = 60
 """Characters of a column's name that a message shows."""
 
+LONGEST_VALUE = 40
+"""Characters of a value in a file that a message shows."""
+
 
 def readable_bytes(count: int) -> str:
     """Return a number of bytes as a reader wants it: `725 MiB`, `1.4 GiB`."""
@@ -30,6 +33,11 @@ def shown_column(position: int, names: tuple[str, ...] | None) -> str:
 def short(name: str) -> str:
     """Return a name so short that a message is not full of it."""
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
+
+
+def shown_value(text: str) -> str:
+    """Return a value of a file in quotes, so short that a message is not full of it."""
+    return repr(text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}...")
 
 
 def printable(path: str) -> str:

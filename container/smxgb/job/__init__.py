@@ -22,6 +22,7 @@ from smxgb.job.content_types import (
     extension,
 )
 from smxgb.job.job import Job, load_job
+from smxgb.job.overlap import overlaps
 from smxgb.job.sources import Sources, read_hyperparameters, read_settings
 from smxgb.job.team import Device, Mode, Team, choose_team
 
@@ -53,6 +54,7 @@ __all__ = [
     "is_compressed",
     "is_data",
     "load_job",
+    "overlaps",
     "read_fully",
     "read_hyperparameters",
     "read_settings",

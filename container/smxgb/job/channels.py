@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from smxgb.errors import Mistakes, UserError, as_job_error
 from smxgb.job.content_types import CONTENT_TYPES, DEFAULT, FORMATS, detect_content_type
+from smxgb.job.side_files import refuse_side_files
+from smxgb.wording import counted, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -181,12 +183,14 @@ def _channel(name: Name, config: object, folder: Path, *, alone: bool) -> Channe
     mistakes.raise_any()
     if mode == "Pipe" and given:
         fifo = DataFile(folder.with_name(f"{folder.name}_{FIRST_EPOCH}"), 0)
+        _refuse_files_instead(fifo.path, folder)
         return Channel(name, folder, given, mode, distribution, (fifo,), wrapped=wrapper == "RecordIO")
     if not folder.is_dir() and alone:
         raise UserError(_no_folder(folder))
     files, skipped = find_files(folder) if folder.is_dir() else ((), ())
     if not files and alone:
         raise UserError(_no_files(folder, skipped))
+    refuse_side_files(folder, [file.path for file in files])
     if given or not files:
         content_type, why = given or DEFAULT, "given" if given else "no file tells"
     else:
@@ -251,6 +255,17 @@ def _is_like_ascii(charset: str) -> bool:
         return "1,".encode(charset) == b"1,"
     except LookupError:
         return False
+
+
+def _refuse_files_instead(fifo: Path, folder: Path) -> None:
+    """Raise UserError if a channel's files are there, and its pipe is not: nobody will ever write to that."""
+    files = find_files(folder)[0] if not fifo.exists() and folder.is_dir() else ()
+    if files:
+        raise UserError(
+            f"channel '{folder.name}': TrainingInputMode='Pipe', but there is no pipe {fifo}, and {folder} "
+            f"holds {counted(len(files), 'file')}, as {printable(files[0].path.name)}: set the channel's "
+            "input mode to File or FastFile."
+        )
 
 
 def _no_folder(folder: Path) -> str:

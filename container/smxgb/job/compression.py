@@ -24,6 +24,9 @@ FOREIGN = {
 }
 """The first bytes of files that are not read."""
 
+CHUNK_BYTES = 1 << 16
+"""Bytes of a bzip2 file that are read at a time."""
+
 SUFFIXES = frozenset({".gz", ".gzip", ".bz2", ".zst", ".zstd"})
 """The last extensions of compressed files; before it stands the extension of what they hold."""
 
@@ -96,14 +99,43 @@ def decompressed(raw: Readable) -> Readable:
     if not is_compressed(head):
         return joined
     if head.startswith(BZIP2):
-        import bz2  # noqa: PLC0415 - rarely needed; Arrow's own fails at an empty member
-
-        return bz2.BZ2File(joined)
+        return _Bzip2(joined)
     import pyarrow as pa  # noqa: PLC0415 - the names of content types need no Arrow
 
     codec = "zstd" if _is_zstd(head) else "gzip"
     stream: Readable = pa.CompressedInputStream(pa.PythonFile(joined, mode="r"), codec)
     return stream
+
+
+class _Bzip2:
+    """The content of one member of bzip2 after the other: what follows a member must be another one.
+
+    Python's BZ2File ends at what is none, as at a damaged member; Arrow's own fails at an empty one.
+    """
+
+    def __init__(self, raw: Readable) -> None:
+        from bz2 import BZ2Decompressor  # noqa: PLC0415 - rarely needed
+
+        self._raw = raw
+        self._new_member = BZ2Decompressor
+        self._member = BZ2Decompressor()
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most `size` bytes; none at the end."""
+        while True:
+            given = b""
+            if self._member.eof:
+                given = self._member.unused_data or self._raw.read(CHUNK_BYTES)
+                if not given:
+                    return b""
+                self._member = self._new_member()
+            elif self._member.needs_input:
+                given = self._raw.read(CHUNK_BYTES)
+                if not given:
+                    raise EOFError("a member of bzip2 is cut off")
+            data = self._member.decompress(given, size)
+            if data:
+                return data
 
 
 def _is_zstd(head: bytes) -> bool:

@@ -23,8 +23,13 @@ COMPLEMENTS = str.maketrans("0123456789", "9876543210")
 
 
 def spelled(words: pa.Array) -> pa.Array:
-    """Return words of a text with whole numbers as `as_categories` has them: pandas writes some as 1.0."""
-    return pc.replace_substring_regex(words, r"^(-?\d+)\.0*$", r"\1")
+    """Return words of a text with whole numbers and truth values as `as_categories` has them.
+
+    pandas writes some numbers as 1.0, and others write TRUE or true.
+    """
+    words = pc.replace_substring_regex(words, r"^(-?\d+)\.0*$", r"\1")
+    words = pc.replace_substring_regex(words, r"^(TRUE|true)$", "True")
+    return pc.replace_substring_regex(words, r"^(FALSE|false)$", "False")
 
 
 def trimmed(column: pa.DictionaryArray, missing: Collection[str]) -> pa.DictionaryArray:
@@ -37,11 +42,15 @@ def trimmed(column: pa.DictionaryArray, missing: Collection[str]) -> pa.Dictiona
 def as_categories(column: pa.Array) -> pa.DictionaryArray:
     """Return a column of strings, whole numbers or booleans, or a dictionary of such, as categories.
 
+    Booleans are called as pandas and Python call them.
+
     Raises pyarrow.ArrowInvalid for a number that is not whole.
     """
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     words = column.dictionary
+    if pa.types.is_boolean(words.type):
+        words = pc.if_else(words, "True", "False")
     if pa.types.is_floating(words.type):
         words = pc.if_else(pc.is_nan(words), pa.scalar(None, words.type), words).cast(pa.int64())
     return pc.take(words.cast(pa.string()), column.indices).dictionary_encode().cast(CATEGORY)

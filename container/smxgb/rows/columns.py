@@ -9,13 +9,15 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from smxgb.errors import Mistakes, UserError
-from smxgb.log import log
+from smxgb.literals import integer
+from smxgb.log import log, notice
 from smxgb.rows.roles import ROLES
+from smxgb.rows.row_numbers import unnamed
 from smxgb.rows.schema import Layout
 from smxgb.wording import short, shown_column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from smxgb.job import Name
     from smxgb.rows.reading import ReadingSettings
@@ -29,12 +31,18 @@ LISTED = 10
 """How many columns one message names."""
 
 
+def index_of(ref: ColumnRef) -> int | None:
+    """Return the index that a setting gives of a column, None if it gives a name."""
+    found = integer(ref)
+    return found if isinstance(found, int) else None
+
+
 def label_index(settings: ReadingSettings) -> int | None:
     """Return the label's index as far as the settings tell it, None if that takes the names of columns."""
     columns = settings.columns
     ref = columns.get("lower", columns.get("label"))
     if ref is not None:
-        return ref if isinstance(ref, int) else None
+        return index_of(ref)
     dropped = (ref for ref in settings.drop if ref not in settings.absent)
     others = [*dropped, columns.get("weight"), columns.get("group")]
     if any(isinstance(other, str) for other in others):
@@ -42,12 +50,19 @@ def label_index(settings: ReadingSettings) -> int | None:
     return next(index for index in count() if index not in others)
 
 
-def assigned(names: tuple[str, ...] | None, width: int, settings: ReadingSettings, source: str) -> Layout:
+def assigned(
+    names: tuple[str, ...] | None,
+    width: int,
+    settings: ReadingSettings,
+    source: str,
+    counts: Callable[[int], bool] | None = None,
+) -> Layout:
     """Return the layout of a channel's first file, whose `width` columns have `names`, if any.
 
-    `source` is the file as messages show it. The label is the first column left if no setting names one, and
-    none if bounds take its place. Raises UserError for settings that name no column of the file, that give
-    one column two roles, or that leave no feature, and for names that occur twice.
+    `source` is the file as messages show it, `counts` tells whether a column of its first rows counts them.
+    The label is the first column left if no setting names one, and none if bounds take its place. Raises
+    UserError for settings that name no column of the file, that give one column two roles, or that leave no
+    feature, for names that occur twice, and for a first column without a name that does not count.
     """
     if width > WIDEST:
         raise UserError(
@@ -55,7 +70,8 @@ def assigned(names: tuple[str, ...] | None, width: int, settings: ReadingSetting
             "record ends with a line end."
         )
     named, roles, categorical = _chosen_columns(names, width, settings, source)
-    left = [position for position in range(width) if position not in named]
+    numbers = _row_numbers(names, {*named, *categorical}, source, counts)
+    left = [position for position in range(width) if position not in named and position not in numbers]
     if left and not settings.columns.keys() & {"label", "lower"}:
         roles.append(("label", left.pop(0)))
     if settings.csv_weights and "label" in dict(roles):
@@ -71,9 +87,34 @@ def assigned(names: tuple[str, ...] | None, width: int, settings: ReadingSetting
             f"{source} has {_columns(width)}, which leaves no feature beside the label and the columns that "
             "settings name: add feature columns, or set csv_delimiter if the file is CSV with an unusual one."
         )
-    layout = Layout(names, width, tuple(left), tuple(roles), tuple(categorical))
+    layout = Layout(names, width, tuple(left), tuple(roles), tuple(categorical), numbers)
     log(_described(layout, chosen_label="label" in settings.columns))
     return layout
+
+
+def _row_numbers(
+    names: tuple[str, ...] | None, chosen: set[int], source: str, counts: Callable[[int], bool] | None
+) -> tuple[int, ...]:
+    """Return the columns that are left out for they count the rows; settings name the `chosen` ones.
+
+    Raises UserError for the first column without a name that does not count.
+    """
+    found = tuple(position for position in unnamed(names) if position not in chosen)
+    for position in found:
+        if counts is not None and not counts(position):
+            which = "the first column" if position == 0 else f"column {position}"
+            raise UserError(
+                f"{source}: {which} has no name, as in a table that pandas saved with its index. "
+                f"Leave it out with drop_columns={position}, or save the table with index=False."
+            )
+    if found:
+        listed = _list([f"column {position}" for position in found])
+        notice(
+            f"{source}: {listed} without a name {'count' if len(found) > 1 else 'counts'} the rows, as the "
+            "index of a table that pandas saved does, and is no label and no feature: it is left out. "
+            "Save the table with index=False."
+        )
+    return found
 
 
 def _chosen_columns(
@@ -152,6 +193,7 @@ def aligned(layout: Layout, names: tuple[str, ...] | None, width: int, source: s
         tuple(position[columns[index]] for index in layout.features),
         tuple((role, position[columns[index]]) for role, index in layout.roles),
         tuple(position[columns[index]] for index in layout.categorical),
+        tuple(position[columns[index]] for index in layout.row_numbers if columns[index] in position),
     )
 
 
@@ -168,6 +210,7 @@ def unweighted(layout: Layout) -> Layout:
         tuple(moved(index) for index in layout.features),
         tuple((role, moved(index)) for role, index in layout.roles if role != "weight"),
         tuple(moved(index) for index in layout.categorical),
+        tuple(moved(index) for index in layout.row_numbers),
     )
 
 
@@ -258,13 +301,23 @@ def _after_label(
 
 
 def _find(setting: str, ref: ColumnRef, names: tuple[str, ...] | None, width: int, source: str) -> int:
-    """Return the column's position. Raises UserError if the file has no such column."""
-    if isinstance(ref, int):
-        if -width <= ref < width:
-            return ref % width
-        # The names in a header may be numbers, such as years: a number that is not an index is a name.
-        if names is not None and str(ref) in names:
-            return names.index(str(ref))
+    """Return the column's position: by its name where there is one, for names may be numbers, such as years.
+
+    Raises UserError if the file has no such column.
+    """
+    index = index_of(ref)
+    is_index = index is not None and -width <= index < width
+    if names is not None and str(ref) in names:
+        position = names.index(str(ref))
+        if index is not None and is_index and index % width != position:
+            log(
+                f"{setting} is taken for the name of {shown_column(position, names)} of {source}, and not "
+                f"for the index of {shown_column(index % width, names)}."
+            )
+        return position
+    if index is not None:
+        if is_index:
+            return index % width
         hint = " If its first record is a header, set csv_header=true." if names is None else ""
         raise UserError(
             f"{setting}: {source} has {_columns(width)}, so an index is one of {-width} to {width - 1}.{hint}"
@@ -274,14 +327,12 @@ def _find(setting: str, ref: ColumnRef, names: tuple[str, ...] | None, width: in
             f"{setting}: {source} has no header with names. Give the column's index, counted from 0, or set "
             "csv_header=true if its first record is a header."
         )
-    if ref in names:
-        return names.index(ref)
     if width == 1 and (mark := next((mark for mark in ";|\t" if mark in names[0]), None)):
         raise UserError(
             f"{setting}: {source} was read with the delimiter ',' and has one column, {short(names[0])!r}: "
             f"set csv_delimiter={'tab' if mark == '\t' else mark}, and write decimals with a point."
         )
-    nearest = get_close_matches(ref, names, 1, 0.0)[0]
+    nearest = get_close_matches(str(ref), names, 1, 0.0)[0]
     raise UserError(f"{setting}: {source} has no column of this name; the nearest is {short(nearest)!r}.")
 
 

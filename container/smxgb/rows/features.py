@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from smxgb.job import ContentType
     from smxgb.rows.batch import Batch, Dense
+    from smxgb.rows.reading import ReadingSettings
     from smxgb.rows.schema import Declared
     from smxgb.rows.store import Stored
     from smxgb.rows.summary import Extent, Summary
@@ -88,6 +89,32 @@ def count_features(
                 "same."
             )
     return count, first if libsvm else None
+
+
+def check_lines_have_labels(
+    summaries: Mapping[str, Summary],
+    content_types: Mapping[str, ContentType],
+    settings: ReadingSettings,
+) -> None:
+    """Raise UserError for libsvm without labels: the first pair of each line passes for label and weight.
+
+    All labels are then one index. The arguments are those of `settle`; with a column of weights, those of the
+    lines are not read.
+    """
+    if "weight" in settings.columns:
+        return
+    train = summaries["train"]
+    for name, summary in summaries.items():
+        label = summary.label
+        is_libsvm = FORMATS[content_types[name]].numbers_features
+        if not is_libsvm or label is None or summary.weights is None or label.lowest != label.highest:
+            continue
+        if summary.rows > 1 and (name == "train" or train.weights is None):
+            raise UserError(
+                f"channel {name}: every line begins with {label.lowest:g}:, as in '{label.lowest:g}:1.2 "
+                "1:3', which is read as a label and its weight, and all labels are equal: the lines have "
+                "no label. Write it before the first index:value pair."
+            )
 
 
 def _settled_categories(summaries: Mapping[str, Summary]) -> dict[str, tuple[str, ...]]:

@@ -8,7 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from smxgb.errors import Mistakes, UserError
-from smxgb.log import log
+from smxgb.job import overlaps
+from smxgb.log import log, notice
 from smxgb.rows.agreement import (
     agree_on_channels,
     agree_on_features,
@@ -18,7 +19,13 @@ from smxgb.rows.agreement import (
     together,
 )
 from smxgb.rows.empty_workers import check_empty_workers, with_rows_for_empty_workers
-from smxgb.rows.features import describe_indexing, describe_unused, fitted, settle
+from smxgb.rows.features import (
+    check_lines_have_labels,
+    describe_indexing,
+    describe_unused,
+    fitted,
+    settle,
+)
 from smxgb.rows.readers import open_reader
 from smxgb.rows.readers.row_rules import shown_file
 from smxgb.rows.reading import reading_settings
@@ -63,6 +70,7 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
     Raises UserError with what is wrong with the files of this worker, or between those of all workers.
     """
     settings = reading_settings(job.parameters.settings, job.channels)
+    _notice_overlaps(job, group)
     shares: list[Channel] = []
     for channel in agree_on_channels(job.channels, group):
         mine = share(channel, group, whole="group" in settings.columns)
@@ -90,6 +98,7 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
     mistakes.raise_any("everywhere")
     types: dict[str, ContentType] = {channel.name: channel.content_type for channel in shares}
     with by_all():
+        check_lines_have_labels(together(summaries), types, settings)
         schema = settle(declared, together(summaries), types, settings.indexing)
         empty = [host for host, found in zip(group.hosts, summaries, strict=True) if not found["train"].rows]
         check_empty_workers(empty, job.parameters.settings)
@@ -103,6 +112,13 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
         log(describe_indexing(schema, settings.indexing))
     _tell(loaded, group)
     return loaded
+
+
+def _notice_overlaps(job: Job, group: Group) -> None:
+    """Say which files of validation are in train too; one worker of each host does."""
+    if group.hosts.index(group.hosts[group.rank]) == group.rank:
+        for text in overlaps(job.channels.train, job.channels.validation):
+            notice(text)
 
 
 def _agreed(

@@ -14,7 +14,8 @@ class Layout:
     """Where the columns of a table are. Positions count from 0, over all columns of the file.
 
     `columns` are the names in the file's order, None if it has none. `features` are positions in the order of
-    the schema; those of them that hold categories are in `categorical` too.
+    the schema; those of them that hold categories are in `categorical` too. `row_numbers` are columns that
+    are left out for they count the rows, which they must do in every file.
     """
 
     columns: tuple[str, ...] | None
@@ -22,6 +23,7 @@ class Layout:
     features: tuple[int, ...]
     roles: tuple[tuple[RoleName, int], ...]
     categorical: tuple[int, ...] = ()
+    row_numbers: tuple[int, ...] = ()
 
     def name(self, position: int) -> str | None:
         """Return the column's name, if the file has names."""

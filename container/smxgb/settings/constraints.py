@@ -7,6 +7,8 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from smxgb.errors import Mistakes
+from smxgb.literals import integer
+from smxgb.log import log
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,18 +55,26 @@ def _monotone(
 
 
 def _position(ref: ColumnRef, feature_names: Sequence[str], mistakes: Mistakes) -> int:
-    if isinstance(ref, int) and 0 <= ref < len(feature_names):
-        return ref
-    # A number that is no position may still be the name that a header gives to a feature.
+    index = integer(ref)
+    named = feature_names[index] if isinstance(index, int) and 0 <= index < len(feature_names) else None
+    # A header may give a number as a name to a feature: the name is meant where there is one.
     if str(ref) in feature_names:
-        return list(feature_names).index(str(ref))
-    if isinstance(ref, int):
+        position = list(feature_names).index(str(ref))
+        if named is not None and index != position:
+            log(
+                f"interaction_constraints: {ref} is taken for the name of feature {position}, and not for the "
+                f"position of {named!r}."
+            )
+        return position
+    if isinstance(index, int):
+        if named is not None:
+            return index
         mistakes.add(
             f"interaction_constraints: there is no feature {ref}; "
             f"the {len(feature_names)} features count from 0 to {len(feature_names) - 1}, without the label."
         )
     else:
-        mistakes.add(f"interaction_constraints: {_no_feature(ref, feature_names)}")
+        mistakes.add(f"interaction_constraints: {_no_feature(str(ref), feature_names)}")
     return 0
 
 

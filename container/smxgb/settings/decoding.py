@@ -5,7 +5,7 @@ Each function returns a value that it does not understand as it is, for the type
 
 from __future__ import annotations
 
-from smxgb.literals import bare, loaded, unquoted
+from smxgb.literals import bare, integer, loaded, unquoted
 
 _NULLS = {"", "null", "none"}
 _TRUE = {"true", "1", "1.0", "yes", "y", "on", "t"}
@@ -58,6 +58,16 @@ def items(value: object) -> object:
     """Return the items of a list in any spelling."""
     found = listed(value)
     return value if found is None else tuple(found)
+
+
+def column(value: object) -> object:
+    """Return an index that is written as Python writes it, else a name; a list of one column is that one."""
+    text = bare(value)
+    found = loaded(text, object, None) if isinstance(text, str) and text[:1] in _BRACKETS else text
+    if isinstance(found, list | tuple):
+        return column(found[0]) if len(found) == 1 else list(found)
+    index = integer(text)
+    return index if str(index) == str(text) else text
 
 
 def mapping(value: object) -> dict[str, object] | None:

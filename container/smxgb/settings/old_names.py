@@ -3,30 +3,83 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from smxgb.literals import whole_number
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
+
+from smxgb.literals import number, whole_number
 from smxgb.settings.declaration import OBSOLETE
-from smxgb.settings.decoding import listed, switch, word
+from smxgb.settings.decoding import is_unset, listed, switch, word
 from smxgb.settings.given import Given
+from smxgb.settings.value_types import Fraction, Switch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from smxgb.errors import Mistakes
+
 _GPU = re.compile(r"(gpu|cuda)(:[0-9]+)?")
 
 
-def modernise(settings: dict[str, Given], obsolete: Mapping[str, object]) -> list[str]:
+@dataclass(frozen=True)
+class _Range:
+    """What AWS's image allowed of an obsolete setting: a type that pydantic checks, and its words."""
+
+    type: TypeAdapter[object]
+    allowed: str
+
+
+def _range(type_: Any, allowed: str) -> _Range:
+    return _Range(TypeAdapter(type_), allowed)
+
+
+_TRUTH = _range(Switch, "true or false")
+_INTEGER = _range(Annotated[int, BeforeValidator(whole_number)], "a whole number")
+RANGES: Mapping[str, _Range] = {
+    "predictor": _range(
+        Annotated[Literal["auto", "cpu_predictor", "gpu_predictor"], BeforeValidator(word)],
+        "one of auto, cpu_predictor, gpu_predictor",
+    ),
+    "sketch_eps": _range(
+        Annotated[float, Field(gt=0, lt=1), BeforeValidator(number)], "a number above 0 and below 1"
+    ),
+    "dsplit": _range(Annotated[Literal["row", "col"], BeforeValidator(word)], "one of row, col"),
+    "lambda_bias": _range(Fraction, "a number from 0 to 1"),
+    "prob_buffer_row": _range(Fraction, "a number from 0 to 1"),
+    "deterministic_histogram": _TRUTH,
+    "single_precision_histogram": _TRUTH,
+    "silent": _TRUTH,
+    "gpu_id": _INTEGER,
+    "n_gpus": _INTEGER,
+}
+"""The ranges of obsolete settings, those of AWS's image where it had the setting."""
+
+
+def modernise(settings: dict[str, Given], obsolete: Mapping[str, object], mistakes: Mistakes) -> list[str]:
     """Turn old names and values into those of today, and return a line for the log for each.
 
-    `settings` are changed in place; `obsolete` holds what a job gives under the names of `OBSOLETE`.
+    `settings` are changed in place; `obsolete` holds what a job gives under the names of `OBSOLETE`. Values
+    that were never allowed are noted as `mistakes`.
     """
+    kept = {name: value for name, value in obsolete.items() if is_unset(value) or _is_allowed(name, value)}
+    for name in obsolete.keys() - kept.keys():
+        given = Given.of(name, obsolete[name])
+        mistakes.add(f"{given.shown} is not allowed: it must be {RANGES[name].allowed}, or be left out.")
     return [
         *_old_objective(settings),
         *_old_device(settings),
         *_old_updater(settings),
-        *(_take_over(settings, name, Given.of(name, value)) for name, value in obsolete.items()),
+        *(_take_over(settings, name, Given.of(name, value)) for name, value in kept.items()),
     ]
+
+
+def _is_allowed(name: str, value: object) -> bool:
+    try:
+        RANGES[name].type.validate_python(value)
+    except ValidationError:
+        return False
+    return True
 
 
 def _old_objective(settings: dict[str, Given]) -> Iterator[str]:
@@ -76,13 +129,13 @@ def _take_over(settings: dict[str, Given], name: str, given: Given) -> str:
 
 def _replacement(name: str, value: object) -> tuple[str, object] | None:
     """Return the setting that took an obsolete name's place, and its value; None if nothing did."""
-    silent, number = switch(value), whole_number(value)
+    silent, count = switch(value), whole_number(value)
     if name == "silent" and isinstance(silent, bool):
         return "verbosity", 0 if silent else 1
-    if name == "gpu_id" and isinstance(number, int):
-        return "device", "cuda" if number >= 0 else "cpu"
-    if name == "n_gpus" and isinstance(number, int):
-        return "device", "cuda" if number != 0 else "cpu"
+    if name == "gpu_id" and isinstance(count, int):
+        return "device", "cuda" if count >= 0 else "cpu"
+    if name == "n_gpus" and isinstance(count, int):
+        return "device", "cuda" if count != 0 else "cpu"
     return None
 
 

@@ -51,7 +51,7 @@ def parse(raw: Mapping[str, object], mistakes: Mistakes | None = None) -> Parsed
     """
     found = Mistakes() if mistakes is None else mistakes
     items = sort_items(raw, found)
-    old = modernise(items.settings, items.obsolete)
+    old = modernise(items.settings, items.obsolete, found)
     settings, wrong = _checked(items.settings, found)
     for names, text in consistency.conflicts(settings):
         if not names & wrong:

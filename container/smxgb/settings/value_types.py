@@ -10,11 +10,14 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from smxgb.limits import PORTS, SECONDS
-from smxgb.literals import bare, integer, number, whole_number
-from smxgb.settings.decoding import by_name, delimiter, items, switch, word, word_or_switch
+from smxgb.literals import bare, number, whole_number
+from smxgb.settings.decoding import by_name, column, delimiter, items, switch, word, word_or_switch
 
 ColumnRef = str | int
-"""A column by name, or by its index in the file before any is dropped; negative counts from the end."""
+"""A column by name, or by its index in the file before any is dropped; negative counts from the end.
+
+A name may be a number too: 4 is the column of that name where there is one, and "04" is an index elsewhere.
+"""
 
 Sign = Literal[-1, 0, 1]
 
@@ -47,7 +50,7 @@ TweediePower = Annotated[float, Field(gt=1, lt=2), _FLOAT]
 
 Column = Annotated[
     ColumnRef,
-    BeforeValidator(integer),
+    BeforeValidator(column),
     WithJsonSchema({"allowed": "a column's name, or its index (negative: from the end)"}),
 ]
 Delimiter = Annotated[

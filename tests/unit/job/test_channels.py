@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -166,3 +167,29 @@ def test_a_channel_with_nothing_but_skipped_files_is_refused_with_their_names(tm
     fill(tmp_path / "train", _SUCCESS=b"")
     (text,) = mistakes(tmp_path, {"train": {}})
     assert "holds no data file, only _SUCCESS (empty): check" in text
+
+
+@pytest.mark.parametrize("files", [["a__csv"], ["a__csv", "b__csv"], ["part-0"]])
+def test_a_pipe_that_is_not_there_while_the_folder_holds_files_is_refused(
+    tmp_path: Path, files: list[str]
+) -> None:
+    fill(tmp_path / "train", **dict.fromkeys(files, CSV))
+    config = {"TrainingInputMode": "Pipe", "ContentType": "text/csv"}
+    count = "1 file" if len(files) == 1 else "2 files"
+    assert mistakes(tmp_path, {"train": config}) == (
+        (
+            f"channel 'train': TrainingInputMode='Pipe', but there is no pipe {tmp_path}/train_0, and "
+            f"{tmp_path}/train holds {count}, as {files[0].replace('__', '.')}: set the channel's input "
+            "mode to File or FastFile."
+        ),
+    )
+
+
+def test_a_pipe_may_come_later_where_the_folder_is_empty_or_missing(tmp_path: Path) -> None:
+    config = {"TrainingInputMode": "Pipe", "ContentType": "text/csv"}
+    assert found(tmp_path, **config).train.mode == "Pipe"
+    fill(tmp_path / "train", _SUCCESS=b"x")
+    assert found(tmp_path, **config).train.mode == "Pipe"
+    fill(tmp_path / "train", a__csv=CSV)
+    os.mkfifo(tmp_path / "train_0")
+    assert found(tmp_path, **config).train.mode == "Pipe"

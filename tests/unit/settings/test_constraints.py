@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import xgboost as xgb
@@ -77,3 +79,16 @@ def test_a_monotone_feature_really_is_monotone() -> None:
     probe = np.full((50, 3), 0.5, dtype=np.float32)
     probe[:, 1] = np.linspace(0, 1, 50)
     assert (np.diff(booster.predict(xgb.DMatrix(probe))) <= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("group", "positions"), [("[[2, 0]]", [2, 1]), ('[["2", "a"]]', [2, 0]), ("[[1]]", [1])]
+)
+def test_a_name_that_is_a_number_comes_before_the_position(
+    group: str, positions: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = parsed(interaction_constraints=group)
+    found = resolve_constraints(job.settings, ["a", "0", "2"])
+    assert json.loads(str(found["interaction_constraints"])) == [positions]
+    line = "interaction_constraints: 0 is taken for the name of feature 1, and not for the position of 'a'.\n"
+    assert (line in capsys.readouterr().out) == (group == "[[2, 0]]")

@@ -7,6 +7,7 @@ import pytest
 import xgboost as xgb
 from tests.unit.settings.parsed import parsed
 
+from smxgb.errors import UserError
 from smxgb.settings import booster_params, parse
 from smxgb.settings.declaration import OBSOLETE
 
@@ -41,10 +42,40 @@ def test_the_settings_of_a_typical_notebook_are_taken_unchanged() -> None:
     )
 
 
+OLD_VALUES = {"sketch_eps": "0.03", "predictor": "cpu_predictor", "dsplit": "row"}
+
+
 @pytest.mark.parametrize("name", OBSOLETE)
 def test_an_obsolete_name_is_accepted_with_one_line(name: str) -> None:
-    (note,) = parsed(**{name: "1"}).notes
-    assert note.startswith(f"{name}='1' is ")
+    value = OLD_VALUES.get(name, "1")
+    (note,) = parsed(**{name: value}).notes
+    assert note.startswith(f"{name}={value!r} is ")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("sketch_eps", "0", "a number above 0 and below 1"),
+        ("sketch_eps", "1", "a number above 0 and below 1"),
+        ("sketch_eps", "small", "a number above 0 and below 1"),
+        ("sketch_eps", "nan", "a number above 0 and below 1"),
+        ("predictor", "gpu", "one of auto, cpu_predictor, gpu_predictor"),
+        ("dsplit", "both", "one of row, col"),
+        ("lambda_bias", "-0.1", "a number from 0 to 1"),
+        ("prob_buffer_row", "2", "a number from 0 to 1"),
+        ("deterministic_histogram", "maybe", "true or false"),
+        ("single_precision_histogram", "2", "true or false"),
+        ("silent", "loud", "true or false"),
+        ("gpu_id", "first", "a whole number"),
+        ("n_gpus", "1.5", "a whole number"),
+    ],
+)
+def test_an_obsolete_setting_keeps_its_range(name: str, value: str, allowed: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parsed(**{name: value})
+    assert caught.value.mistakes == (
+        f"{name}={value!r} is not allowed: it must be {allowed}, or be left out.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,7 +89,6 @@ def test_an_obsolete_name_is_accepted_with_one_line(name: str) -> None:
         ({"n_gpus": "2"}, "device", "cuda"),
         ({"n_gpus": "0"}, "device", "cpu"),
         ({"n_gpus": "2", "device": "cpu"}, "device", "cpu"),
-        ({"gpu_id": "first"}, "device", None),
         ({"tree_method": "gpu_hist"}, "device", "cuda"),
         ({"tree_method": "gpu_hist"}, "tree_method", "hist"),
         ({"tree_method": '"GPU_HIST"', "device": "cpu"}, "device", "cpu"),

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from smxgb.errors import Mistakes, UserError
 from smxgb.rows.batch import SPARSE
-from smxgb.rows.columns import check_partitions
+from smxgb.rows.columns import check_partitions, index_of
 from smxgb.rows.readers.row_rules import as_floats, whole_numbers
 from smxgb.rows.roles import ROLES
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from smxgb.job import Name
     from smxgb.rows.reading import ReadingSettings
     from smxgb.rows.roles import RoleName
+    from smxgb.settings import ColumnRef
 
 
 @dataclass(frozen=True)
@@ -126,10 +127,11 @@ def numbered(data: pa.RecordBatch) -> pa.RecordBatch:
     return data.set_column(place, pa.field("group", pa.int64()), whole_numbers(data.column(place)))
 
 
-def _index(setting: str, ref: object, source: str) -> int:
-    if not isinstance(ref, int) or ref < 0:
+def _index(setting: str, ref: ColumnRef, source: str) -> int:
+    index = index_of(ref)
+    if index is None or index < 0:
         raise UserError(f"{setting}={ref}: {source} has no names: give a feature's index as it stands there.")
-    return ref
+    return index
 
 
 def _as_role(role: RoleName, column: pa.Array) -> pa.Array:

@@ -37,6 +37,15 @@ FLOAT_GROUPS = (
 )
 """The cure for groups in a column of floats."""
 
+EXACT = 2**53
+"""Beyond it not even a 64-bit float holds every whole number."""
+
+ROUNDED = (
+    "is a whole number beyond 2^53, of which 32 bits hold the first 7 digits",
+    "Subtract a base from all labels or divide them, or name another column with label_column.",
+)
+"""What is said of a label that is one of many that would become the same number, and the cure."""
+
 INFINITE = (
     "is infinite, or beyond a 32-bit float (3.4e38)",
     "Correct the values, or let them count as missing with infinity=missing.",

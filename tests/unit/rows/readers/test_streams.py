@@ -134,6 +134,24 @@ def test_a_compressed_file_that_is_cut_off_is_refused(csv: Data, packer: str, ke
     )
 
 
+def with_third_byte_changed(packed: bytes) -> bytes:
+    return packed[:2] + bytes([packed[2] ^ 0xFF]) + packed[3:]
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+@pytest.mark.parametrize(
+    "member", [with_third_byte_changed, lambda packed: packed[:2], lambda packed: packed[9:]]
+)
+def test_what_follows_a_compressed_member_must_be_a_whole_one(
+    data: Data, packer: str, member: Callable[[bytes], bytes]
+) -> None:
+    write, pack = WRITERS[data.content_type], PACKERS[packer]
+    for rest in (member(pack(write(10, 2000))), b"\n", b"0,1,2\n" * 1000):
+        assert data.refused({"a": pack(write(0, 10)) + rest}) == (
+            "train/a can't be decompressed: it is damaged or cut off. Write or upload it again.",
+        )
+
+
 @pytest.mark.parametrize("name", FOREIGN)
 def test_another_compression_is_named_with_those_that_are_read(data: Data, name: str) -> None:
     packed = FOREIGN[name](WRITERS[data.content_type]())

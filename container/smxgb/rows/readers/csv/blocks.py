@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,13 +9,12 @@ import numpy as np
 
 from smxgb.errors import UserError
 from smxgb.job import is_compressed
+from smxgb.rows.readers.csv.quotes import QUOTE, quotes_of
 from smxgb.rows.readers.streams import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    import numpy.typing as npt
 
     from smxgb.job import DataFile, Readable
 
@@ -32,7 +30,6 @@ LONGEST_RECORD = 64 << 20
 SAMPLED_BYTES = 65_536
 """Bytes of a whole file that are looked at for what would keep it from being cut."""
 
-QUOTE = b'"'
 BLANKS = b" \r\n"
 """What a file without a record may hold; tabs set apart values."""
 
@@ -162,14 +159,6 @@ def is_blank(data: bytes) -> bool:
     return not data[:1].strip(BLANKS) and not data.strip(BLANKS)
 
 
-def open_quote(data: bytes, delimiter: str) -> int:
-    """Return where a quoted field begins that is not closed, or -1. `data` begins where a record begins."""
-    last = None
-    for last in _quoted_fields(delimiter).finditer(data):  # noqa: B007 - only the last one is of interest
-        pass
-    return -1 if last is None or last[1] else last.start()
-
-
 def lines_before(path: Path, offset: int) -> int:
     """Return how many lines end before a byte: the file is read again, which only a mistake is worth."""
     count = 0
@@ -194,31 +183,7 @@ def _last_record_end(data: bytes, delimiter: str) -> int:
     place = data.rfind(newline)
     if place < 0 or QUOTE not in data:
         return place + 1
-    quotes = _quotes(data[:place], delimiter)
+    quotes = quotes_of(data[:place], delimiter)
     while place >= 0 and (before := int(np.searchsorted(quotes, place))) % 2:
         place = data.rfind(newline, 0, int(quotes[before - 1]))
     return place + 1
-
-
-def _quotes(data: bytes, delimiter: str) -> npt.NDArray[np.int64]:
-    """Return the places of the quotes that open and close text, in turn; others mean themselves."""
-    codes = np.frombuffer(data, np.uint8)
-    places = np.flatnonzero(codes == ord(QUOTE))
-    opening, closing = places[::2], places[1::2]
-    begins_field = np.zeros(256, np.bool_)
-    begins_field[list(b"\r\n" + delimiter.encode())] = True
-    # If each opens a field, or goes on with one as the second of two, they open and close in turn.
-    opens = (opening == 0) | begins_field[codes[opening - 1]]
-    opens[1:] |= opening[1:] - 1 == closing[: len(opening) - 1]
-    if opens.all():
-        return places
-    fields = list(_quoted_fields(delimiter).finditer(data))
-    spans = np.array([(field.start(), field.end() - 1) for field in fields], np.int64).ravel()
-    return spans if not fields or fields[-1][1] else spans[:-1]
-
-
-def _quoted_fields(delimiter: str) -> re.Pattern[bytes]:
-    """Return what matches a quoted field; its group is empty if the quote is never closed."""
-    before = b"[\r\n" + re.escape(delimiter).encode() + b"]"
-    # It begins with the quote itself, which is then searched for at memory speed.
-    return re.compile(rb'"(?:(?<=\A")|(?<=' + before + rb'"))[^"]*+(?:""[^"]*+)*+("?)')

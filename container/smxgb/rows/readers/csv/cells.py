@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -10,37 +11,39 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv
 
 from smxgb.errors import UserError
 from smxgb.rows.categories import CATEGORY, spelled, trimmed
-from smxgb.rows.readers.csv.blocks import CsvBlock, is_blank, line_end, lines_before, open_quote
-from smxgb.rows.readers.csv.dialect import MISSING, kind, numbered_records
-from smxgb.rows.readers.row_rules import CleanRows, Fault, clean, whole_numbers
+from smxgb.rows.readers.csv.blocks import CsvBlock, is_blank, lines_before
+from smxgb.rows.readers.csv.dialect import check_quotes, numbered_records
+from smxgb.rows.readers.csv.spelling import MISSING, USUAL_MISSING, kind, spelling, truths
+from smxgb.rows.readers.row_rules import EXACT, ROUNDED, CleanRows, Fault, clean, whole_numbers
 from smxgb.rows.roles import ROLES
-from smxgb.wording import shown_column
+from smxgb.rows.row_numbers import COUNT, breaks
+from smxgb.wording import shown_column, shown_value
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from smxgb.rows.reading import ReadingSettings
-    from smxgb.rows.roles import RoleName
+    from smxgb.rows.roles import Mask, RoleName
     from smxgb.rows.schema import Layout
 
-PLAIN_NULLS = sorted(MISSING)
+PLAIN_NULLS = sorted(USUAL_MISSING)
 PADDED_NULLS = [
     f"{before}{word}{after}" for word in PLAIN_NULLS for before in ("", " ") for after in ("", " ")
-]
-"""The spellings of a missing value that the fast way knows: what is padded more goes the careful way."""
+] + sorted(MISSING - USUAL_MISSING)
+"""The spellings of a missing value that the fast way knows: any other goes the careful way."""
 
 WIDE = 1000
 """Columns from which on only the plain spellings are known: Arrow builds 30 KB of tables for each one."""
 
-SHOWN_VALUE = 40
-"""Characters of a cell that a message shows."""
-
 REPLACED = "\ufffd"
 """What stands where bytes were no UTF-8."""
+
+WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 
 NOT_A_NUMBER = "is not a number"
 NOT_UTF8 = "is not UTF-8"
@@ -58,7 +61,8 @@ ENCODE = (
 class Cells:
     """Turns the blocks of one file into clean rows: the role columns of `layout`, then its `features`.
 
-    The file's data begin at byte `start`; `headless` says that no header was found before them.
+    The file's data begin at byte `start`; `headless` says that no header was found before them. `worded` are
+    the positions where its first records hold truth values.
     """
 
     path: Path
@@ -69,29 +73,36 @@ class Cells:
     settings: ReadingSettings
     start: int
     headless: bool
+    worded: frozenset[int] = frozenset()
 
     def part(self, block: CsvBlock) -> CleanRows:
         """Return the block's rows. Raises UserError with all mistakes in the block."""
         if is_blank(block.data):
             return CleanRows(pa.RecordBatch.from_pylist([], self._schema), 0, Counter())
+        check_quotes(block, self.delimiter, self.source, self.layout.columns)
         try:
             data = self._parsed(block)
         except pa.ArrowInvalid:
             return self._with_care(block)
         data = self._trimmed(data)
+        data, uncounted = self._without_row_numbers(data)
         part, faults = clean(data, self._roles, self.settings)
-        return self._with_care(block) if faults else part
+        return self._with_care(block) if faults or uncounted or self._may_be_rounded(data) else part
 
     def _parsed(self, block: CsvBlock) -> pa.RecordBatch:
         try:
-            return self._parsed_as(block, self._convert_options)
+            data = self._parsed_as(block, self._convert_options)
         except pa.ArrowInvalid:
             if "group" not in self._roles:
                 raise
-        # The groups may be whole numbers that are written as 1.0.
-        data = self._parsed_as(block, self._convert_options_of_float_groups)
-        group = self._roles.index("group")
-        return data.set_column(group, self._schema.field(group), whole_numbers(data.column(group)))
+            # The groups may be whole numbers that are written as 1.0.
+            data = self._parsed_as(block, self._convert_options_of_float_groups)
+            group = self._roles.index("group")
+            data = data.set_column(group, self._schema.field(group), whole_numbers(data.column(group)))
+        for index in self._words:
+            values = _truths(data.column(index))
+            data = data.set_column(index, self._schema.field(index), values)
+        return data
 
     def _parsed_as(self, block: CsvBlock, options: csv.ConvertOptions) -> pa.RecordBatch:
         table = csv.read_csv(
@@ -108,9 +119,39 @@ class Cells:
         roles = self.layout.roles
         fields = [(position, ROLES[role].dtype) for role, position in roles]
         categorical = set(self.layout.categorical)
-        return fields + [
+        fields += [
             (position, CATEGORY if position in categorical else pa.float32()) for position in self.features
         ]
+        return fields + [(position, pa.int64()) for position in self.layout.row_numbers]
+
+    @cached_property
+    def _words(self) -> list[int]:
+        """The fields of numbers that the file writes as truth values."""
+        return [
+            index
+            for index, (position, data_type) in enumerate(self._fields)
+            if position in self.worded and data_type == pa.float32()
+        ]
+
+    def _without_row_numbers(self, data: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, Mask]]:
+        """Return the rows without the columns that count them, and where each of these does not count."""
+        count = len(self.layout.row_numbers)
+        if not count:
+            return data, {}
+        first = data.num_columns - count
+        found = {}
+        for index in range(first, data.num_columns):
+            broken = breaks(data.column(index).fill_null(-1).to_numpy())
+            if broken.any():
+                found[index] = broken
+        return data.select(range(first)), found
+
+    def _may_be_rounded(self, data: pa.RecordBatch) -> bool:
+        """Tell whether a label is so large that it may be a whole number of which a float loses digits."""
+        if not data.num_rows or "label" not in self._roles:
+            return False
+        labels = data.column(self._roles.index("label")).to_numpy(zero_copy_only=False)
+        return bool((np.abs(labels) >= EXACT).any())
 
     def _trimmed(self, data: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows with the words of categories as the careful way has them, whatever pads them."""
@@ -141,12 +182,19 @@ class Cells:
 
     @cached_property
     def _convert_options(self) -> csv.ConvertOptions:
-        return self._options(self._schema)
+        return self._options(self._parsed_schema)
 
     @cached_property
     def _convert_options_of_float_groups(self) -> csv.ConvertOptions:
         group = self._roles.index("group")
-        return self._options(self._schema.set(group, pa.field(str(group), pa.float64())))
+        return self._options(self._parsed_schema.set(group, pa.field(str(group), pa.float64())))
+
+    @cached_property
+    def _parsed_schema(self) -> pa.Schema:
+        schema = self._schema
+        for index in self._words:
+            schema = schema.set(index, pa.field(str(index), CATEGORY))
+        return schema
 
     def _options(self, schema: pa.Schema) -> csv.ConvertOptions:
         return csv.ConvertOptions(
@@ -173,12 +221,19 @@ class Cells:
                 continue
             values, bad = _numbers(cells, data_type)
             arrays.append(values)
+            if position in self.layout.row_numbers:
+                continue
             # Text that is a label or a weight by its place breaks the rules for rows, which say so.
             if bad and column >= len(self._roles):
                 faults.append(Fault(column, np.array(bad), NOT_A_NUMBER, ENCODE))
-        part, more = clean(
-            pa.RecordBatch.from_arrays(arrays, schema=self._schema), self._roles, self.settings
-        )
+        data, uncounted = self._without_row_numbers(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        faults += [Fault(column, np.flatnonzero(mask), *COUNT) for column, mask in uncounted.items()]
+        if "label" in self._roles:
+            column = self._roles.index("label")
+            cells = [row[self._fields[column][0]].strip() for _, row in whole]
+            rounded = [index for index, cell in enumerate(cells) if _is_rounded(cell)]
+            faults += [Fault(column, np.array(rounded), *ROUNDED)] if rounded else []
+        part, more = clean(data, self._roles, self.settings)
         faults.extend(more)
         if faults or uneven:
             raise UserError(*self._texts(block, whole, uneven, faults))
@@ -201,7 +256,7 @@ class Cells:
     ) -> list[str]:
         before = lines_before(self.path, block.offset) if block.line is None else block.line
         first = before + 1
-        texts = [self._uneven(block, uneven, first)] if uneven else []
+        texts = [self._uneven(uneven, first)] if uneven else []
         headers = [index for index, (_, row) in enumerate(records) if self._is_header(row)]
         if headers:
             texts.append(f"{self.source}, line {first + records[headers[0]][0]}: {REPEATED}")
@@ -210,12 +265,13 @@ class Cells:
         for fault in sorted(faults, key=lambda fault: (fault.rows[0], fault.column)):
             position = self._fields[fault.column][0]
             cells = [row[position] for _, row in records]
+            spelled = spelling(cells[fault.rows[0]])
             texts.append(
-                fault.text(
+                (replace(fault, cure=spelled.advice) if spelled else fault).text(
                     self.source,
                     shown_column(position, self.layout.columns),
                     ("line", lambda row: first + records[row][0]),
-                    lambda row, cells=cells: _shortened(cells[row]) if cells[row].strip() else None,  # type: ignore[misc]
+                    lambda row, cells=cells: shown_value(cells[row]) if cells[row].strip() else None,  # type: ignore[misc]
                 )
                 + self._hint(block, fault, cells)
             )
@@ -224,13 +280,7 @@ class Cells:
     def _is_header(self, row: list[str]) -> bool:
         return tuple(cell.strip() for cell in row) == self.layout.columns
 
-    def _uneven(self, block: CsvBlock, records: list[tuple[int, int]], first: int) -> str:
-        quote = open_quote(block.data, self.delimiter)
-        if quote >= 0:
-            line = first + block.data.count(line_end(block.data), 0, quote)
-            return (
-                f"{self.source}, line {line}: a quoted field begins that is never closed. Correct the quotes."
-            )
+    def _uneven(self, records: list[tuple[int, int]], first: int) -> str:
         before, width = records[0]
         count = len(records) - 1
         more = f" (and {count} more such records up to line {first + records[-1][0]})" if count else ""
@@ -253,10 +303,26 @@ def _numbers(cells: list[str], data_type: pa.DataType) -> tuple[pa.Array, list[i
     values = [None if cell in MISSING else cell for cell in cells]
     with suppress(pa.ArrowInvalid):
         return _cast(values, data_type), []
+    if data_type == pa.float32() and (found := truths(values)):
+        return pa.array(found, data_type), []
     bad = [index for index, value in enumerate(values) if not _castable(value, data_type)]
     for index in bad:
         values[index] = None
     return _cast(values, data_type), bad
+
+
+def _truths(column: pa.DictionaryArray) -> pa.Array:
+    """Return a column of truth values as numbers. Raises pyarrow.ArrowInvalid if it holds anything else."""
+    column = trimmed(column, MISSING)
+    words = column.dictionary.to_pylist()
+    found = truths(words)
+    if found is None and any(words):
+        raise pa.ArrowInvalid
+    return pc.take(pa.array(found or [None] * len(words), pa.float32()), column.indices)
+
+
+def _is_rounded(cell: str) -> bool:
+    return WHOLE.fullmatch(cell) is not None and abs(int(cell)) > EXACT
 
 
 def _castable(value: str | None, data_type: pa.DataType) -> bool:
@@ -272,7 +338,3 @@ def _cast(values: list[str | None], data_type: pa.DataType) -> pa.Array:
     with suppress(pa.ArrowInvalid):
         return texts.cast(data_type)
     return whole_numbers(texts.cast(pa.float64())) if data_type == pa.int64() else texts.cast(data_type)
-
-
-def _shortened(cell: str) -> str:
-    return repr(cell if len(cell) <= SHOWN_VALUE else cell[:SHOWN_VALUE] + "...")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -20,13 +21,15 @@ from smxgb.rows.readers.csv.blocks import (
 )
 from smxgb.rows.readers.csv.cells import Cells
 from smxgb.rows.readers.csv.dialect import (
-    Head,
+    SAMPLE,
     check_blanks,
     check_text,
     find_delimiter,
-    read_head,
+    first_records,
     shown_cells,
 )
+from smxgb.rows.readers.csv.header import Head, counting, read_head
+from smxgb.rows.readers.csv.spelling import kind, truths
 from smxgb.rows.readers.reader import Reader
 from smxgb.rows.readers.row_rules import merged, shown_columns, with_infinities_told
 from smxgb.rows.readers.streams import beginning, open_streams
@@ -119,6 +122,7 @@ class _Pass:
                 self.request.settings,
                 head.start,
                 headless,
+                _worded(first.data[head.start :], start.delimiter),
             )
             if stream.file.is_part:
                 blocks = read_part(stream.file, source, start.delimiter, size, head.start)
@@ -165,7 +169,8 @@ class _Heads:
         head = self.read(data, delimiter, source, others, "train")
         if head is None:
             return None
-        layout = self._first_layout(head, source)
+        rows = first_records(data[head.start :], delimiter, SAMPLE)
+        layout = self._first_layout(head, rows, source)
         header = "a" if head.names else "no"
         log(f"{source}: delimiter {delimiter!r}, {header} header, {head.width} columns.")
         return _Start(delimiter, source, layout, head.start)
@@ -178,7 +183,8 @@ class _Heads:
         Where they have no header, this one has none either: what looks like it may be a row with a bad value.
         """
         header = self._settings.header
-        head = read_head(data, delimiter, header, source, label=label_index(self._settings))
+        names = others.columns if others else None
+        head = read_head(data, delimiter, header, source, label=label_index(self._settings), like=names)
         if head is None or others is None or header != "auto":
             return head
         if head.names and others.columns is None:
@@ -191,17 +197,10 @@ class _Heads:
             log(f"{source} has no header: its columns are taken in the order of {first}'s.")
         return head
 
-    def _first_layout(self, head: Head, source: str) -> Layout:
+    def _first_layout(self, head: Head, rows: list[list[str]], source: str) -> Layout:
         check_partitions(self._channel.name, head.names, self._settings)
         if self._like is None or self._like.layout is None:
-            layout = assigned(head.names, head.width, self._settings, source)
-            used = {*layout.features, *(position for _, position in layout.roles)}
-            if head.unnamed and 0 in used:
-                raise UserError(
-                    f"{source}: the first column has no name, as in a table that pandas saved with its "
-                    "index. Leave it out with drop_columns=0, or save the table with index=False."
-                )
-            return layout
+            return assigned(head.names, head.width, self._settings, source, partial(counting, rows))
         expected = self._like.layout
         if (
             self._settings.csv_weights
@@ -211,3 +210,15 @@ class _Heads:
             log(f"{source} has one column fewer than train: its rows have no weights.")
             expected = unweighted(expected)
         return aligned(expected, head.names, head.width, source, "train")
+
+
+def _worded(data: bytes, delimiter: str) -> frozenset[int]:
+    """Return the positions in the first records at which each value is a truth value."""
+    rows = first_records(data, delimiter, SAMPLE)
+    if not rows or not any(cell.strip().isalpha() for cell in rows[0]):
+        return frozenset()
+    cells = zip(*rows, strict=False)
+    columns = enumerate(
+        [None if kind(cell) == "missing" else cell.strip() for cell in column] for column in cells
+    )
+    return frozenset(position for position, column in columns if truths(column))

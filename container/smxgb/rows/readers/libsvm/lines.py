@@ -21,6 +21,7 @@ from smxgb.rows.batch import SPARSE
 from smxgb.rows.readers.column_picks import from_sparse, numbered
 from smxgb.rows.readers.csr import ascending, first_infinite
 from smxgb.rows.readers.row_rules import CleanRows, clean, row_type
+from smxgb.wording import shown_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 1 << 20
 LONGEST_LINE = 256 << 20
-SHOWN = 40
-"""Characters of a token that a message shows."""
 LISTED = 5
 """Mistakes that are named of one block."""
 
@@ -118,8 +117,26 @@ def check_libsvm(data: bytes, source: str) -> None:
     first = data.removeprefix(BOM).split(b"\n", 1)[0].decode(errors="replace")
     if "," in first.split("#")[0]:
         raise UserError(
-            f"{source} is not libsvm (its first line is {_shown(first)}): a line is a label and index:value "
-            "pairs. If it is CSV, give its channel the content type text/csv."
+            f"{source} is not libsvm (its first line is {shown_value(first)}): a line is a label and "
+            "index:value pairs. If it is CSV, give its channel the content type text/csv."
+        )
+
+
+def check_features(block: LineBlock, source: str) -> None:
+    """Raise UserError if a file's first lines are several and hold one number each.
+
+    Files of that form beside others hold weights or the sizes of groups, by a convention of XGBoost's text
+    loader and of LightGBM.
+    """
+    if b":" in block.data:
+        return
+    rows = [line for line in _lines(block.data) if line.strip()]
+    if len(rows) > 1:
+        raise UserError(
+            f"{source}, line {block.line}: {shown_value(rows[0].decode(errors='replace').strip())}: no "
+            "line of the file has an index:value pair. Weights stand in the lines, as label:weight, and "
+            "groups as qid: behind the label: write them so, and take a file of weights or groups out of "
+            "the channel."
         )
 
 
@@ -166,7 +183,7 @@ class Lines:
     def _text(
         self, fault: Fault, rows: pa.RecordBatch, source: str, numbers: list[int], lines: list[bytes]
     ) -> str:
-        value = _shown(lines[int(fault.rows[0])].decode(errors="replace"))
+        value = shown_value(lines[int(fault.rows[0])].decode(errors="replace"))
         if fault.column < len(self.all_roles):
             column: str = self.all_roles[fault.column]
         else:
@@ -235,7 +252,7 @@ class Lines:
         label, *tokens = (token.decode(errors="replace") for token in line.split())
         match = LABEL_TOKEN.fullmatch(label)
         if match is None:
-            return f"{_shown(label)} is not a label: a line begins with a number, or with label:weight."
+            return f"{shown_value(label)} is not a label: a line begins with a number, or with label:weight."
         group = tokens.pop(0) if tokens and tokens[0].startswith("qid:") else None
         for role, has in (("weight", match[2] is not None), ("group", group is not None)):
             if has != (role in self.roles):
@@ -245,7 +262,7 @@ class Lines:
                     f"{'none' if has else 'one'}: all lines need it, or none."
                 )
         if group is not None and not re.fullmatch(r"qid:\d{1,18}", group):
-            return f"{_shown(group)} is not a group: qid: and a whole number are needed."
+            return f"{shown_value(group)} is not a group: qid: and a whole number are needed."
         return _features_complaint(tokens) or "it can't be read as libsvm."
 
 
@@ -254,10 +271,10 @@ def _features_complaint(tokens: list[str]) -> str | None:
     for token in tokens:
         match = VALUE_TOKEN.fullmatch(token)
         if match is None:
-            return f"{_shown(token)} is not index:value: an index is a whole number, 0 or more."
+            return f"{shown_value(token)} is not index:value: an index is a whole number, 0 or more."
         index = int(match[1])
         if index > LARGEST_INDEX:
-            return f"{_shown(token)} has too large an index: {LARGEST_INDEX} is the largest."
+            return f"{shown_value(token)} has too large an index: {LARGEST_INDEX} is the largest."
         if index in seen:
             return f"the index {index} stands there twice: give each feature of a row one value."
         seen.add(index)
@@ -306,7 +323,3 @@ def _numbered(block: LineBlock) -> tuple[list[int], list[bytes]]:
 def _lines(data: bytes) -> list[bytes]:
     data = data.removeprefix(BOM).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return COMMENT.sub(b"", data).split(b"\n")
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= SHOWN else text[:SHOWN] + "...")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
 from smxgb.rows.batch import SPARSE
 from smxgb.rows.prefetch import in_order
 from smxgb.rows.readers.column_picks import column_picks
-from smxgb.rows.readers.libsvm.lines import Lines, check_libsvm, line_blocks, roles_of
+from smxgb.rows.readers.libsvm.lines import Lines, check_features, check_libsvm, line_blocks, roles_of
 from smxgb.rows.readers.reader import Reader
 from smxgb.rows.readers.row_rules import merged, with_infinities_told
 from smxgb.rows.readers.streams import beginning, open_streams
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from smxgb.rows.batch import Batch
+    from smxgb.rows.readers.libsvm.lines import LineBlock
     from smxgb.rows.readers.reader import Request
     from smxgb.rows.readers.streams import Stream
 
@@ -46,12 +48,21 @@ def open_channel(request: Request) -> Reader:
     roles = start.lines.all_roles
 
     def batches(_: tuple[str, ...]) -> Iterator[Batch]:
-        blocks = ((stream.source, block) for stream in streams for block in line_blocks(stream))
+        blocks = ((stream.source, block) for stream in streams for block in _rows_of(stream))
         parts = in_order(start.lines.part, blocks, request.threads)
         return merged(with_infinities_told(parts, channel, [*roles, *SPARSE.names]), roles, None)
 
     expected = round(channel.size * start.inflation / start.line_bytes)
     return Reader(request.like or Declared(), batches, expected)
+
+
+def _rows_of(stream: Stream) -> Iterator[LineBlock]:
+    """Yield the blocks of a file. Raises UserError if the first holds several lines and no feature."""
+    blocks = line_blocks(stream)
+    for block in islice(blocks, 1):
+        check_features(block, stream.source)
+        yield block
+    yield from blocks
 
 
 def _look(request: Request, stream: Stream) -> _Start | None:

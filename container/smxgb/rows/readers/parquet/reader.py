@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,10 +19,22 @@ from smxgb.log import log
 from smxgb.rows.batch import CELL_BYTES, rows_of_batch
 from smxgb.rows.categories import CATEGORY
 from smxgb.rows.columns import aligned, assigned, check_partitions, chosen
-from smxgb.rows.readers.parquet.types import check_index, check_types, converted, dictionaries, saved_index
+from smxgb.rows.readers.parquet.types import (
+    INVENTED_INDEX,
+    categories,
+    check_index,
+    check_types,
+    converted,
+    dictionaries,
+    may_be_label,
+    notice_numbers,
+    rounded,
+    saved_index,
+)
 from smxgb.rows.readers.reader import Reader
 from smxgb.rows.readers.row_rules import (
     FLOAT_GROUPS,
+    ROUNDED,
     CleanRows,
     Fault,
     clean,
@@ -32,6 +44,7 @@ from smxgb.rows.readers.row_rules import (
     with_infinities_told,
 )
 from smxgb.rows.roles import ROLES
+from smxgb.rows.row_numbers import COUNT, breaks, counts_on
 from smxgb.rows.schema import Declared
 from smxgb.wording import shown_column
 
@@ -48,6 +61,9 @@ ENCRYPTED_MAGIC = b"PARE"
 SIGNATURE_BYTES = 28
 """A nonce and a tag behind a footer that is signed."""
 
+COUNTED_ROWS = 50
+"""Rows in which a column without a name must count to be taken for row numbers; the others are checked."""
+
 BUFFER_BYTES = 1 << 16
 """Bytes read at a time from each column; else a whole row group is held before its first row comes."""
 
@@ -56,7 +72,8 @@ BUFFER_BYTES = 1 << 16
 class _Table:
     """One file: its columns, without an index that pandas saved, and its rows.
 
-    `rows` are those to read; the `largest` row group of the file has so many rows.
+    `rows` are those to read; the `largest` row group of the file has so many rows. `labels` are those of the
+    `index` that may be the label, `categories` the columns that were dictionaries when they were written.
     """
 
     file: DataFile
@@ -66,6 +83,8 @@ class _Table:
     rows: range
     largest: int
     index: frozenset[str]
+    labels: tuple[str, ...]
+    categories: frozenset[str]
 
 
 def open_channel(request: Request) -> Reader:
@@ -112,10 +131,17 @@ def _table(channel: Channel, file: DataFile) -> _Table:
     with _readable(file, source), pq.ParquetFile(file.path) as parquet:
         schema, rows = parquet.schema_arrow, _rows(file, parquet.metadata)
         largest = max(_group_sizes(parquet.metadata), default=0)
+        found = categories(schema, parquet.metadata.metadata or {})
     index = saved_index(schema)
     fields = [field for field in schema if field.name not in index]
     names = tuple(field.name for field in fields)
-    return _Table(file, source, names, tuple(field.type for field in fields), rows, largest, index)
+    types = tuple(field.type for field in fields)
+    labels = tuple(
+        field.name
+        for field in schema
+        if field.name in index and not INVENTED_INDEX.fullmatch(field.name) and may_be_label(field.type)
+    )
+    return _Table(file, source, names, types, rows, largest, index, labels, found)
 
 
 def _layouts(request: Request, tables: list[_Table]) -> list[Layout]:
@@ -134,7 +160,37 @@ def _layouts(request: Request, tables: list[_Table]) -> list[Layout]:
         ),
         dictionaries=request.settings.dictionaries,
     )
+    for table, layout in zip(tables, layouts, strict=True):
+        for position in layout.row_numbers:
+            with mistakes.collect():
+                _check_row_numbers(table, position)
+    mistakes.raise_any()
     return layouts
+
+
+def _check_row_numbers(table: _Table, position: int) -> None:
+    """Raise UserError if a column without a name does not count the rows."""
+    place = f"{table.source}, {shown_column(position, table.names)}"
+    with _readable(table.file, table.source), pq.ParquetFile(table.file.path) as parquet:
+        before = 0
+        for batch in parquet.iter_batches(columns=[table.names[position]]):
+            column = batch.column(0)
+            if not pa.types.is_integer(column.type):
+                raise UserError(f"{place}: it is of type {column.type} and {COUNT[0]}. {COUNT[1]}")
+            broken = breaks(column.fill_null(-1).cast(pa.int64(), safe=False).to_numpy())
+            if broken.any():
+                row = int(broken.argmax())
+                raise UserError(f"{place}, row {before + row}: {column[row].as_py()} {COUNT[0]}. {COUNT[1]}")
+            before += batch.num_rows
+
+
+def _counts(table: _Table, position: int) -> bool:
+    """Tell whether a column of whole numbers counts the first rows of a file."""
+    if not pa.types.is_integer(table.types[position]):
+        return False
+    with _readable(table.file, table.source), pq.ParquetFile(table.file.path) as parquet:
+        batches = parquet.iter_batches(COUNTED_ROWS, columns=[table.names[position]])
+        return all(counts_on(batch.column(0).fill_null(-1).to_pylist()) for batch in islice(batches, 1))
 
 
 def _first_layout(request: Request, table: _Table) -> Layout:
@@ -143,10 +199,19 @@ def _first_layout(request: Request, table: _Table) -> Layout:
     width = len(table.names)
     if like is not None and like.layout is not None:
         return aligned(like.layout, table.names, width, table.source, "train")
-    check_index(settings, table.index, table.source)
-    drop = tuple(ref for ref in settings.drop if ref not in table.index)
-    layout = assigned(table.names, width, replace(settings, csv_weights=False, drop=drop), table.source)
-    return dictionaries(layout, table.types) if settings.dictionaries else layout
+    check_index(settings, table.index, table.labels, table.source)
+    drop = tuple(ref for ref in settings.drop if str(ref) not in table.index)
+    layout = assigned(
+        table.names,
+        width,
+        replace(settings, csv_weights=False, drop=drop),
+        table.source,
+        partial(_counts, table),
+    )
+    if settings.dictionaries:
+        return dictionaries(layout, table.names, table.categories)
+    notice_numbers(layout, table.names, table.types, table.categories, table.source)
+    return layout
 
 
 class _Passes:
@@ -193,6 +258,8 @@ class _Passes:
             ]
             data = pa.RecordBatch.from_arrays(columns, schema=fields)
             part, faults = clean(data, roles, self._settings)
+            if "label" in roles and len(rows := rounded(raw.column(names[roles.index("label")]))):
+                faults = (*faults, Fault(roles.index("label"), rows, *ROUNDED))
             if faults:
                 raise UserError(
                     *(_text(fault, table, positions, raw, roles=roles, before=before) for fault in faults)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from smxgb.errors import Mistakes, UserError
+from smxgb.log import notice
 from smxgb.rows.categories import CATEGORY, as_categories
-from smxgb.rows.readers.row_rules import whole_numbers
+from smxgb.rows.readers.row_rules import EXACT, LISTED, whole_numbers
 from smxgb.rows.roles import ROLES
-from smxgb.wording import shown_column
+from smxgb.wording import short, shown_column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import numpy.typing as npt
 
     from smxgb.rows.reading import ReadingSettings
     from smxgb.rows.schema import Layout
@@ -59,10 +65,56 @@ def check_types(files: Iterable[Columns], *, dictionaries: bool) -> None:
         raise UserError(*(f"{_some(found)}: {text}" for text, found in sources.items()))
 
 
-def dictionaries(layout: Layout, types: tuple[pa.DataType, ...]) -> Layout:
-    """Return the layout with all features that are dictionary columns as categories."""
-    found = (index for index in layout.features if pa.types.is_dictionary(types[index]))
+def dictionaries(layout: Layout, names: tuple[str, ...], categories: frozenset[str]) -> Layout:
+    """Return the layout with all features of `categories` as such."""
+    found = (index for index in layout.features if names[index] in categories)
     return replace(layout, categorical=tuple(sorted({*layout.categorical, *found})))
+
+
+def notice_numbers(
+    layout: Layout, names: tuple[str, ...], types: tuple[pa.DataType, ...], found: frozenset[str], source: str
+) -> None:
+    """Say which features are read as numbers that pandas `found` to be categories."""
+    numbers = [
+        repr(short(names[index]))
+        for index in layout.features
+        if names[index] in found
+        and index not in layout.categorical
+        and _is_read(types[index], categorical=False)
+    ]
+    if numbers:
+        notice(
+            f"{source}: pandas has categories in "
+            f"{', '.join(numbers[:LISTED])}{', ...' if len(numbers) > LISTED else ''}, which are read as "
+            "numbers: set enable_categorical=true, or name them in categorical_columns."
+        )
+
+
+def categories(schema: pa.Schema, stored: Mapping[bytes, bytes]) -> frozenset[str]:
+    """Return the names of the columns that were dictionaries when the file was written.
+
+    Arrow restores dictionaries of words only: it reads those of numbers and truth values as these. Its own
+    schema, among what the file `stored`, and pandas' metadata say what they were.
+    """
+    found = {column["name"] for column in _of_pandas(schema, "columns") if _is_category(column)}
+    with suppress(KeyError, ValueError, pa.ArrowException):
+        written = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored[b"ARROW:schema"])))
+        found.update(field.name for field in written if pa.types.is_dictionary(field.type))
+    return frozenset(found.intersection(schema.names))
+
+
+def _is_category(column: object) -> bool:
+    return isinstance(column, dict) and column.get("pandas_type") == "categorical" and "name" in column
+
+
+def rounded(labels: pa.Array) -> npt.NDArray[np.int64]:
+    """Return the rows whose labels are whole numbers that 64-bit floats don't tell apart."""
+    if pa.types.is_decimal(labels.type) and labels.type.scale <= 0:
+        labels = labels.cast(pa.float64(), safe=False)
+    elif not pa.types.is_integer(labels.type):
+        return np.zeros(0, np.int64)
+    values = labels.fill_null(0).to_numpy()
+    return np.flatnonzero((values > EXACT) | (values < -EXACT))
 
 
 def converted(column: pa.Array, data_type: pa.DataType, source: str, shown_column: str) -> pa.Array:
@@ -77,7 +129,8 @@ def converted(column: pa.Array, data_type: pa.DataType, source: str, shown_colum
         except pa.ArrowInvalid:
             raise UserError(
                 f"{source}, {shown_column}: it holds numbers that are not whole, so they are no categories. "
-                "Write them as whole numbers or words, or take the column out of categorical_columns."
+                "Write them as whole numbers or words, or save the column as numbers and leave it out of "
+                "categorical_columns."
             ) from None
     if pa.types.is_integer(data_type) and pa.types.is_floating(column.type):
         return whole_numbers(column)
@@ -94,24 +147,46 @@ def saved_index(schema: pa.Schema) -> frozenset[str]:
     table; then the names that pandas invents tell.
     """
     invented = frozenset(name for name in schema.names if INVENTED_INDEX.fullmatch(name))
+    levels = _of_pandas(schema, "index_columns")
+    ranges = {str(level["name"]) for level in levels if isinstance(level, dict) and level.get("name")}
+    columns = {level for level in levels if isinstance(level, str)}
+    return invented.union(ranges.difference(schema.names), columns)
+
+
+def _of_pandas(schema: pa.Schema, key: str) -> list[Any]:
+    """Return a list of the metadata that pandas writes into Parquet, empty where there is none."""
     try:
-        levels = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
-        ranges = {level["name"] for level in levels if not isinstance(level, str)} - {None, *schema.names}
-        return invented.union(ranges, (level for level in levels if isinstance(level, str)))
+        found = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))[key]
     except (ValueError, KeyError, TypeError):
-        return invented
+        return []
+    return found if isinstance(found, list) else []
 
 
-def check_index(settings: ReadingSettings, index: frozenset[str], source: str) -> None:
-    """Raise UserError if settings give a role to what pandas saved as an index, which is left out."""
+def check_index(settings: ReadingSettings, index: frozenset[str], labels: Sequence[str], source: str) -> None:
+    """Raise UserError if settings give a role to what pandas saved as an index, which is left out.
+
+    `labels` are those of its columns that may be the label, which the job must then name.
+    """
     mistakes = Mistakes()
-    for role in (role for name, role in ROLES.items() if settings.columns.get(name) in index):
+    possible = [name for name in labels if name not in settings.drop]
+    if possible and not settings.columns.keys() & {"label", "lower"}:
+        mistakes.add(
+            f"{source} has {possible[0]!r} as the index of a table of pandas, which is left out and may be "
+            "the label: name the label in label_column, and if it is the index, make it a column, with "
+            "reset_index() before to_parquet()."
+        )
+    for role in (role for name, role in ROLES.items() if str(settings.columns.get(name)) in index):
         name = settings.columns[role.name]
         mistakes.add(
             f"{role.setting}={name}: {source} has {name!r} as the index of a table of pandas, which is left "
             "out: make it a column, with reset_index() before to_parquet()."
         )
     mistakes.raise_any()
+
+
+def may_be_label(data_type: pa.DataType) -> bool:
+    """Tell whether a column of this type could be the label."""
+    return any(is_type(data_type) for is_type in NUMERIC)
 
 
 def _complaints(

@@ -259,3 +259,16 @@ def test_any_bytes_are_read_or_refused(libsvm: Data, text: bytes) -> None:
         lines = [line.split(b"#")[0] for line in text.replace(b"\r", b"\n").split(b"\n")]
         assert len(read) == sum(bool(line.removeprefix(b"\xef\xbb\xbf").strip()) for line in lines)
         assert np.isfinite(read["<label>"]).all()
+
+
+@pytest.mark.parametrize("side", ["1\n2\n0.5\n", "30\n20\n", "\n1 # weight\n2\n"])
+def test_a_file_of_numbers_beside_rows_is_refused(libsvm: Data, side: str) -> None:
+    (mistake,) = libsvm.refused({"a.libsvm": "1 1:2\n0 2:3\n", "b": side})
+    assert mistake.startswith("train/b, line 1: ")
+    assert (
+        "no line of the file has an index:value pair. Weights stand in the lines, as label:weight" in mistake
+    )
+
+
+def test_a_row_without_a_value_is_read(libsvm: Data) -> None:
+    assert len(libsvm.read({"a": "1\n0 2:3\n", "b": "1\n"})) == 3

@@ -1,0 +1,177 @@
+"""Headers that are hardly told from rows, and the index that pandas saves beside a table."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+if TYPE_CHECKING:
+    from tests.unit.rows.conftest import Data
+
+Capture = pytest.CaptureFixture[str]
+INDEX = (
+    "Notice: train/a.csv: {} the rows, as the index of a table that pandas saved does, and is no label "
+    "and no "
+    "feature: it is left out. Save the table with index=False.\n"
+)
+
+
+def table(rows: int = 6, first: int = 0) -> pd.DataFrame:
+    """Return a table with a label `y` and features that are like no row number."""
+    numbers = np.random.default_rng(first).normal(size=(rows, 3)).round(3)
+    return pd.DataFrame(numbers, columns=["y", "a", "b"], index=range(first, first + rows)).astype(np.float32)
+
+
+def expected(frame: pd.DataFrame) -> pd.DataFrame:
+    label, *features = frame.columns
+    read = frame[features].copy()
+    read["<label>"] = frame[label]
+    return read.reset_index(drop=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        (table().to_csv(), "column 0 without a name counts"),
+        (table().to_csv(index_label="Unnamed: 0"), "column 0 without a name counts"),
+        (table(6, 300).to_csv(), "column 0 without a name counts"),
+        (table().set_axis(range(1, 7)).to_csv(), "column 0 without a name counts"),
+        (table().reset_index(names="Unnamed: 0").to_csv(), "column 0, column 1 without a name count"),
+        (
+            table().reset_index(names="Unnamed: 0.1").reset_index(names="Unnamed: 0").to_csv(),
+            "column 0, column 1, column 2 without a name count",
+        ),
+        (pd.concat([table(60), table(3)]).to_csv(), "column 0 without a name counts"),
+    ],
+)
+def test_an_index_that_counts_is_left_out_and_said(
+    csv: Data, text: str, columns: str, capsys: Capture
+) -> None:
+    frame = pd.read_csv(io.StringIO(text)).astype(np.float32)
+    frame = frame[["y", "a", "b"]]
+    assert_frame_equal(csv.read(text), expected(frame))
+    assert capsys.readouterr().out.count(INDEX.format(columns)) == 1
+
+
+@pytest.mark.parametrize("rows", [1, 2, 6])
+def test_an_index_is_left_out_where_the_names_are_numbers(csv: Data, rows: int, capsys: Capture) -> None:
+    """A file without header was read with one, and saved again with an index."""
+    text = "".join([",3,0.53,0.42\n", *(f"{row},{7 + row},0.{row}5,{row}\n" for row in range(rows))])
+    read = csv.read(text)
+    assert list(read) == ["0.53", "0.42", "<label>"]
+    assert read["<label>"].tolist() == list(range(7, 7 + rows))
+    said = capsys.readouterr().out
+    assert "Notice: train/a.csv: its first record (, 3, 0.53, 0.42) is taken for names" in said
+    assert "column 0 without a name counts the rows" in said
+
+
+def test_an_array_that_pandas_saved_has_neither_its_names_nor_its_index_as_data(csv: Data) -> None:
+    frame = pd.DataFrame(table(9).to_numpy())
+    read = csv.read(frame.to_csv())
+    assert list(read) == ["1", "2", "<label>"]
+    assert read["<label>"].tolist() == frame[0].tolist()
+
+
+def test_the_files_of_a_table_count_on_or_anew(csv: Data) -> None:
+    parts = [table(3), table(3, 3), table(2)]
+    files = {f"{number}.csv": part.to_csv() for number, part in enumerate(parts)}
+    assert_frame_equal(csv.read(files), expected(pd.concat(parts)))
+    like = csv.declared(files)
+    assert_frame_equal(csv.read(table(4, 50).to_csv(), like=like, name="validation"), expected(table(4, 50)))
+
+
+COUNT = (
+    "does not count on from the row before, as the column without a name does where the file begins. Save "
+    "the table without its index (index=False), or leave the column out with drop_columns."
+)
+
+
+@pytest.mark.parametrize("end", ["9,1,2,3\n", "x,1,2,3\n", "2.5,1,2,3\n", "-1,1,2,3\n"])
+def test_an_index_that_stops_to_count_is_refused(csv: Data, end: str) -> None:
+    text = "".join([",y,a,b\n", *(f"{row},1,0.5,3\n" for row in range(60)), end])
+    (mistake,) = csv.refused(text)
+    assert mistake.startswith("train/a.csv, line 62, column 0 ('Unnamed: 0'): ")
+    assert mistake.endswith(f" {COUNT}")
+    assert "column 0 ('Unnamed: 0'): the cell is empty" in csv.refused(text.replace(end, ",1,2,3\n"))[0]
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0"])
+def test_a_first_column_without_a_name_that_does_not_count_is_refused_with_the_cure(
+    csv: Data, name: str
+) -> None:
+    text = table().sample(frac=1, random_state=0).to_csv(index_label=name)
+    assert csv.refused(text) == (
+        (
+            "train/a.csv: the first column has no name, as in a table that pandas saved with its index. "
+            "Leave it out with drop_columns=0, or save the table with index=False."
+        ),
+    )
+    assert list(csv.read(text, drop=(0,))) == ["a", "b", "<label>"]
+
+
+def test_a_label_of_0_and_1_counts_nothing(csv: Data) -> None:
+    rows = "".join(f"{row % 2},0.5,{row}.5\n" for row in range(60))
+    assert "the first column has no name" in csv.refused(f",a,b\n{rows}")[0]
+    late = ",y,a\n" + "".join(f"{row},1,0.5\n" for row in range(60)) + "0,1,2\n1,2,3\n1,3,4\n"
+    assert "line 64, column 0 ('Unnamed: 0'): '1' does not count on" in csv.refused(late)[0]
+
+
+def test_a_setting_that_names_the_first_column_has_its_way(csv: Data) -> None:
+    assert csv.read(table().to_csv(), label=0)["<label>"].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+COUNTED = "0,1,2,3\n", "1,2,3,4\n", "0,1,2,3,4\n"
+
+
+@pytest.mark.parametrize("names", COUNTED)
+@pytest.mark.parametrize("row", ["0.5", "7", "", "100"])
+def test_counted_names_above_rows_that_are_not_like_them_are_a_header(
+    csv: Data, names: str, row: str, capsys: Capture
+) -> None:
+    text = names + "".join(",".join([f"{label}", *[row] * names.count(",")]) + "\n" for label in (1, 0, 1))
+    read = csv.read(text)
+    assert list(read) == [*names.strip().split(",")[1:], "<label>"]
+    assert read["<label>"].tolist() == [1, 0, 1]
+    assert (
+        capsys.readouterr().out.count("is taken for names, as pandas writes those of a table without names.")
+        == 1
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["0,1,2\n5,6,7\n", "0,0,1,2\n1,0.5,3,4\n", "0,1,2,3\n1,2,3,4\n2,0,1,1\n", "7,1,2,3\n0,0.5,2,4\n"]
+)
+def test_numbers_that_may_be_names_are_a_row_and_noticed(csv: Data, text: str, capsys: Capture) -> None:
+    assert len(csv.read(text)) == text.count("\n")
+    said = capsys.readouterr().out
+    assert (
+        f"Notice: train/a.csv: its first record ({text.splitlines()[0].replace(',', ', ')}) is read as a row."
+        in said
+    )
+
+
+def test_counted_names_are_those_of_every_file(csv: Data) -> None:
+    read = csv.read({"1.csv": "0,1,2,3\n1,0.5,2,3\n", "2.csv": "0,1,2,3\n1,2,3,0\n"})
+    assert read["<label>"].tolist() == [1, 1]
+    assert csv.read("0,1,2,3\n1,0.5,2,3\n", header="false")["<label>"].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("first", ["bad,3,7,9", "bad,,,", "bad,30,10,20", "oops,3,,9", "x1,8,16,24"])
+def test_a_single_word_in_the_first_record_is_a_bad_row(csv: Data, first: str) -> None:
+    """Taken for the first of the names, the record would be lost."""
+    (mistake,) = csv.refused(f"{first}\n1,2,3,4\n0,5,6,7\n")
+    assert mistake.startswith(
+        f"train/a.csv, line 1, column 0: '{first.split(',', maxsplit=1)[0]}' is not a label: "
+    )
+    assert mistake.endswith(" If the file's first record is a header, set csv_header=true.")
+
+
+@pytest.mark.parametrize("first", ["y,2019,2020,2021", "y,0,1,2", "y,1,2,3", "y,b,7,9"])
+def test_a_word_beside_years_or_counted_names_is_a_header(csv: Data, first: str, capsys: Capture) -> None:
+    assert list(csv.read(f"{first}\n1,2,3,4\n0,5,6,7\n")) == [*first.split(",")[1:], "<label>"]
+    assert "Notice" not in capsys.readouterr().out
