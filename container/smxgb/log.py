@@ -8,14 +8,31 @@ import sys
 import warnings
 from pathlib import Path
 from typing import TextIO
+from weakref import WeakKeyDictionary
 
 _STAMP = re.compile(r"\[[0-9:]+\] WARNING: \S+?:[0-9]+: ")
 """How the warnings of XGBoost's native code begin."""
+
+_NOTICED: WeakKeyDictionary[TextIO, dict[str, None]] = WeakKeyDictionary()
+"""The notices that a stream has been given, in their order."""
 
 
 def log(text: str) -> None:
     """Write one line to standard output, at once. A log that nobody takes any more does not end the job."""
     _write(text, sys.stdout)
+
+
+def notice(text: str) -> None:
+    """Write `Notice: ` and a sentence: what is no mistake, and may not be meant. Each text comes once."""
+    said = _NOTICED.setdefault(sys.stdout, {})
+    if text not in said:
+        said[text] = None
+        log(f"Notice: {text}")
+
+
+def notices() -> tuple[str, ...]:
+    """Return the notices that were written so far, in their order."""
+    return tuple(_NOTICED.get(sys.stdout, ()))
 
 
 def log_error(text: str) -> None:
