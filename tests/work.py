@@ -17,7 +17,7 @@ from tests.opt_ml import read_outcome
 
 from smxgb.checking import forecast_files, perform_dry_run
 from smxgb.job import Sources, load_job
-from smxgb.log import forget_notices, log, log_error, warnings_as_lines
+from smxgb.log import log, log_error, warnings_as_lines
 from smxgb.supervision.link import Link, diagnose
 from smxgb.supervision.publishing import PARTIAL, publish, remove_unfinished
 from smxgb.trainers import train
@@ -81,7 +81,6 @@ def _failure(act: Callable[[], object], out: io.StringIO, err: io.StringIO) -> J
     with redirect_stdout(out), redirect_stderr(err), warnings.catch_warnings():
         warnings.simplefilter("default")
         warnings_as_lines()
-        forget_notices()
         try:
             act()
         except Exception as error:  # noqa: BLE001 - as at the end of every process of a job
