@@ -14,6 +14,7 @@ from smxgb.log import log, notice, notices
 from smxgb.rows import FLAG, load
 from smxgb.scratch import scratch_folder
 from smxgb.settings import booster_params
+from smxgb.supervision.link import dying_after
 from smxgb.supervision.messages import Scratch, Succeeded
 from smxgb.training import gpu
 from smxgb.training.artifacts import (
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
     import xgboost as xgb
 
+    from smxgb.errors import PlatformError
     from smxgb.job import Device, Job
     from smxgb.rows import Group, Loaded
     from smxgb.settings import Labels
@@ -118,7 +120,12 @@ def run(job: Job, group: Group, link: Link, index: int = 0) -> None:
 def _device_in_use(worker: _Worker, scratch: Path) -> AbstractContextManager[None]:
     if worker.device != "cuda":
         return nullcontext()
-    return gpu.in_use(worker.job.hosts, worker.group, scratch)
+    limit = worker.job.parameters.settings.start_timeout
+
+    def meeting(apart: Callable[[], PlatformError]) -> AbstractContextManager[None]:
+        return dying_after(limit, apart, worker.link)
+
+    return gpu.in_use(worker.job.hosts, worker.group, scratch, meeting)
 
 
 def _last_line(worker: _Worker, trained: Trained) -> str:
