@@ -242,12 +242,11 @@ class _Dialect:
 
     @classmethod
     def drawn(cls, chance: Random) -> _Dialect:
-        quoting: Literal[0, 1, 2] = chance.choice(
-            [csv.QUOTE_MINIMAL] * 4 + [csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]
-        )
+        some, every = csv.QUOTE_MINIMAL, csv.QUOTE_ALL
+        quoting: tuple[Literal[0, 1, 2], ...] = (some, some, some, every, csv.QUOTE_NONNUMERIC)
         return cls(
             delimiter=chance.choice([",", ",", ",", ",", ";", "\t", "|"]),
-            quoting=quoting,
+            quoting=chance.choice(quoting),
             end=chance.choice(["\n", "\n", "\r\n"]),
             escapes=chance.random() < 0.1,
             last_end=chance.random() < 0.8,
