@@ -242,11 +242,12 @@ class _Dialect:
 
     @classmethod
     def drawn(cls, chance: Random) -> _Dialect:
-        some, every = csv.QUOTE_MINIMAL, csv.QUOTE_ALL
-        quoting: tuple[Literal[0, 1, 2], ...] = (some, some, some, every, csv.QUOTE_NONNUMERIC)
+        quoting: Literal[0, 1, 2] = csv.QUOTE_MINIMAL
+        if chance.random() < 0.3:
+            quoting = chance.choice((csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC))
         return cls(
             delimiter=chance.choice([",", ",", ",", ",", ";", "\t", "|"]),
-            quoting=chance.choice(quoting),
+            quoting=quoting,
             end=chance.choice(["\n", "\n", "\r\n"]),
             escapes=chance.random() < 0.1,
             last_end=chance.random() < 0.8,
