@@ -13,8 +13,8 @@ from weakref import WeakKeyDictionary
 _STAMP = re.compile(r"\[[0-9:]+\] WARNING: \S+?:[0-9]+: ")
 """How the warnings of XGBoost's native code begin."""
 
-_NOTICED: WeakKeyDictionary[TextIO, set[str]] = WeakKeyDictionary()
-"""The notices that a stream has been given."""
+_NOTICED: WeakKeyDictionary[TextIO, dict[str, None]] = WeakKeyDictionary()
+"""The notices that a stream has been given, in their order."""
 
 
 def log(text: str) -> None:
@@ -23,11 +23,16 @@ def log(text: str) -> None:
 
 
 def notice(text: str) -> None:
-    """Write `Notice: ` and a sentence to the log, each text once: it is no mistake, and may not be meant."""
-    said = _NOTICED.setdefault(sys.stdout, set())
+    """Write `Notice: ` and a sentence: what is no mistake, and may not be meant. Each text comes once."""
+    said = _NOTICED.setdefault(sys.stdout, {})
     if text not in said:
-        said.add(text)
+        said[text] = None
         log(f"Notice: {text}")
+
+
+def notices() -> tuple[str, ...]:
+    """Return the notices that were written so far, in their order."""
+    return tuple(_NOTICED.get(sys.stdout, ()))
 
 
 def log_error(text: str) -> None:

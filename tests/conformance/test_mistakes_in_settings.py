@@ -194,11 +194,6 @@ TABLE = {
         "UserError: tree_method=exact does not run on a GPU: use device=cpu, or use tree_method=hist.",
         {"tree_method": "exact", "device": "cuda"},
     ),
-    "early stopping without validation": Mistake(
-        "UserError: early_stopping_rounds needs rows to watch that are not trained on: add a "
-        "'validation' channel, or leave early_stopping_rounds out.",
-        {"early_stopping_rounds": 5},
-    ),
     "early stopping by no metric": Mistake(
         "UserError: early_stopping_metric: there is no metric 'acuracy': did you mean accuracy?",
         {"early_stopping_rounds": 5, "early_stopping_metric": "acuracy"},
@@ -236,7 +231,7 @@ TABLE = {
     ),
     "settings and channels at once": Mistake(
         "UserError: 2 mistakes. 1. learnin_rate is not a hyperparameter: did you mean learning_rate?",
-        {"learnin_rate": 0.1, "early_stopping_rounds": 5},
+        {"learnin_rate": 0.1, "_tuning_objective_metric": "validation:rmse"},
     ),
     "several at once": Mistake(
         "UserError: 3 mistakes. 1. num_round='ten' is not allowed: it must be a whole number, 1 or more.",

@@ -235,7 +235,12 @@ TABLE = {
     ),
     "a spool folder beside other mistakes": Mistake(
         "UserError: 4 mistakes. 1. max_depth='x' is not allowed: it must be a whole number, 0 or more.",
-        {"max_depth": "x", "spool_dir": "/proc", "device": "cuda", "early_stopping_rounds": 5},
+        {
+            "max_depth": "x",
+            "spool_dir": "/proc",
+            "device": "cuda",
+            "_tuning_objective_metric": "validation:rmse",
+        },
     ),
     "a spool folder that can't be written": Mistake(
         "UserError: spool_dir='/proc' is no folder that can be written: give one that exists, or "

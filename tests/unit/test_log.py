@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from smxgb.log import log, log_error, notice, warnings_as_lines
+from smxgb.log import log, log_error, notice, notices, warnings_as_lines
 from smxgb.wording import readable_bytes
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def test_a_notice_is_a_line_of_its_own_and_comes_once(capsys: pytest.CaptureFixt
     for text in ("the label counts rows.", "the label counts rows.", "train is validation."):
         notice(text)
     assert capsys.readouterr().out == "Notice: the label counts rows.\nNotice: train is validation.\n"
+    assert notices() == ("the label counts rows.", "train is validation.")
 
 
 def test_a_line_is_out_at_once() -> None:

@@ -136,11 +136,6 @@ def _unused(settings: Hyperparameters, channels: Channels) -> Iterator[str]:
 
 
 def _need_validation(settings: Hyperparameters, mistakes: Mistakes) -> None:
-    if settings.early_stopping_rounds:
-        mistakes.add(
-            "early_stopping_rounds needs rows to watch that are not trained on: add a 'validation' "
-            "channel, or leave early_stopping_rounds out."
-        )
     if settings.tuning_metric and not tunes_on_train(settings):
         mistakes.add(
             f"the tuning job optimises {settings.tuning_metric!r}, but there is no 'validation' channel: "

@@ -49,6 +49,7 @@ def choose_team(parameters: Parsed, hosts: Hosts | None, machine: Machine, mista
     count = len(hosts.names) if hosts else 1
     several = count > 1
     if device.value == "cuda":
+        _check_constraints(settings, mistakes)
         mode, workers = _on_gpus(parameters, machine, count, mistakes)
     else:
         mode, workers = _on_processors(settings, count, mistakes)
@@ -108,6 +109,15 @@ def _without_gpu_version(settings: Hyperparameters) -> tuple[str, str] | None:
     if settings.updater or settings.method == "exact":
         return settings.method_as_set, settings.to_hist
     return None
+
+
+def _check_constraints(settings: Hyperparameters, mistakes: Mistakes) -> None:
+    """Note trees without any limit under constraints, which XGBoost's builder for GPUs does not take."""
+    if settings.interaction_constraints and settings.max_depth == 0 and not settings.max_leaves:
+        mistakes.add(
+            "interaction_constraints with max_depth=0 (no limit) needs max_leaves on a GPU: set "
+            "max_leaves, set a depth, or use device=cpu."
+        )
 
 
 def _on_gpus(

@@ -102,7 +102,9 @@ class Hyperparameters(BaseModel):
         "Metrics to log each round; absent: the objective's own.", default=(), common=True
     )
     early_stopping_rounds: Positive | None = _container(
-        "Stop after so many rounds without a better value on the validation channel.", common=True
+        "Stop after so many rounds without a better value on the validation channel, or on "
+        "train if there is none.",
+        common=True,
     )
     early_stopping_metric: Text | None = _container(
         "The metric that early stopping watches; absent: the last of eval_metric."

@@ -9,14 +9,16 @@ import os
 import select
 import signal
 import sys
-from contextlib import suppress
-from threading import Event, Lock, Thread
+from contextlib import contextmanager, suppress
+from threading import Event, Lock, Thread, Timer
 from typing import TYPE_CHECKING, NoReturn
 
 from smxgb.errors import AlgorithmError, JobError, as_job_error
 from smxgb.supervision.messages import Beat, Failed, decode, encode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from smxgb.supervision.messages import Message
 
 
@@ -143,6 +145,21 @@ def die_of(error: BaseException, link: Link) -> NoReturn:
     failure = diagnose(error)
     link.send(Failed(failure))
     leave(failure.exit_code)
+
+
+@contextmanager
+def dying_after(seconds: float, failure: Callable[[], BaseException], link: Link) -> Iterator[None]:
+    """Report `failure()` and end this process if the block is not left in time.
+
+    It is for native calls that wait for other processes, and that nothing can interrupt.
+    """
+    timer = Timer(seconds, lambda: die_of(failure(), link))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def leave(code: int) -> NoReturn:

@@ -97,6 +97,8 @@ def run_worker(link: Link, scheduler: str, token: str, index: int, gpus: str | N
     which this one sees only its own. Dask runs in a second thread: XGBoost's messages, settings and
     communicator belong to the thread that trains, which is the first thread in every mode.
     """
+    # dask-cuda imports `distributed` too.
+    configure()
     environ = process_environ()
     job = load_job(environ if gpus is None else {**environ, "CUDA_VISIBLE_DEVICES": gpus})
     if gpus is not None:
@@ -114,7 +116,6 @@ def run_worker(link: Link, scheduler: str, token: str, index: int, gpus: str | N
 
 def _serve_worker(scheduler: str, name: str, seat: _Seat, folder: Path) -> None:
     """Run Dask's side of a worker until the scheduler is gone. Its own host reports a lost scheduler."""
-    configure()
     from distributed import Worker  # noqa: PLC0415 - configured first
     from distributed.utils import get_ip  # noqa: PLC0415
 

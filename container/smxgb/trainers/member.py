@@ -6,8 +6,8 @@ import socket
 import struct
 from collections import Counter
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from threading import Timer
 from typing import TYPE_CHECKING
 
 from xgboost.core import XGBoostError
@@ -15,7 +15,7 @@ from xgboost.core import XGBoostError
 from smxgb import training
 from smxgb.errors import AlgorithmError, PlatformError, as_job_error
 from smxgb.rows import Joined
-from smxgb.supervision.link import die_of
+from smxgb.supervision.link import dying_after
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,18 +60,12 @@ def join(job: Job, arguments: TrackerArguments, link: Link, index: int = 0) -> J
     also: dict[str, str | int] = {"dmlc_task_id": task, "dmlc_timeout": timeout, "dmlc_retry": RETRIES}
     grace = 0 if job.hosts.current == job.hosts.names[0] else GRACE
 
-    def give_up() -> None:
-        die_of(_apart(job, arguments), link)
-
-    timer = Timer(min(settings.start_timeout, timeout) + grace, give_up)
-    timer.daemon = True
-    timer.start()
+    limit = min(settings.start_timeout, timeout) + grace
     try:
-        return Joined({**arguments, **also}, job.hosts.current)
+        with dying_after(limit, partial(_apart, job, arguments), link):
+            return Joined({**arguments, **also}, job.hosts.current)
     except XGBoostError as error:
         raise _apart(job, arguments) from error
-    finally:
-        timer.cancel()
 
 
 def _apart(job: Job, arguments: TrackerArguments) -> PlatformError:

@@ -63,7 +63,8 @@ class Trained:
     """A trained booster; with early stopping that of the best round.
 
     `rounds` is the number of rounds that were trained. `best_round` counts from 0; it is None without early
-    stopping, and if the monitored metric had no value in any round.
+    stopping, and if the monitored metric had no value in any round. `monitored` is the data set and the
+    metric that told the best round, as the log writes them.
     """
 
     booster: xgb.Booster
@@ -71,6 +72,7 @@ class Trained:
     history: History = field(default_factory=dict)
     best_round: int | None = None
     best_score: float | None = None
+    monitored: str | None = None
 
 
 def boost(
@@ -100,7 +102,7 @@ def boost(
             if best.is_enough(number):
                 break
     if best and best.score is not None:
-        trained.best_round, trained.best_score = best.round, best.score
+        trained.best_round, trained.best_score, trained.monitored = best.round, best.score, best.monitored
         trained.booster = best.model(booster)
     elif best:
         log(best.undecided)
@@ -119,6 +121,7 @@ class _BestRound:
         self._rule = rule
         self._keeps_bytes = not can_be_cut(parameters)
         self._bytes: bytearray | None = None
+        self.monitored = f"{rule.data}-{rule.metric}"
         self.round = 0
         self.score: float | None = None
 
@@ -138,8 +141,8 @@ class _BestRound:
     def undecided(self) -> str:
         """The line of the log for a metric that had no value in any round."""
         return (
-            f"Early stopping had nothing to go by: {self._rule.data}-{self._rule.metric} was undefined (nan) "
-            "in every round. The model is that of the last round."
+            f"Early stopping had nothing to go by: {self.monitored} was undefined (nan) in every round. The "
+            "model is that of the last round."
         )
 
     def model(self, booster: xgb.Booster) -> xgb.Booster:

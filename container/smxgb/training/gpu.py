@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import warnings
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,30 +16,69 @@ import pyarrow as pa
 import xgboost as xgb
 
 from smxgb.environment import nccl_environ, set_unset
-from smxgb.errors import PlatformError
+from smxgb.errors import PlatformError, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from smxgb.environment import Hosts
     from smxgb.rows import Group
 
 
+OLDEST = (7, 5)
+"""The lowest compute capability (Turing, as T4) that XGBoost's CUDA 12 wheel has code for. It has machine
+code for 7.5, 8.0, 9.0, 10.0 and 12.0, each good for later ones of the same first number, and PTX beyond."""
+
+
 @contextmanager
-def in_use(hosts: Hosts, group: Group, scratch: Path) -> Iterator[None]:
+def in_use(
+    hosts: Hosts,
+    group: Group,
+    scratch: Path,
+    meeting: Callable[[Callable[[], PlatformError]], AbstractContextManager[None]],
+) -> Iterator[None]:
     """Use the GPU that this process sees, alone or with those of the group.
 
+    `meeting` limits the time of the first meeting of the GPUs, given the failure of one that lasts too long.
+    NCCL itself may wait for half an hour.
+
     Raises:
-        PlatformError: If the GPU's memory is too small, or if it can't reach the other GPUs.
+        UserError: If the GPU is too old.
+        PlatformError: If the driver is missing or too old, if the GPU's memory is too small, or if it can't
+            reach the other GPUs.
     """
+    check_gpu()
     log = scratch / "nccl.log"
     set_unset(nccl_environ(hosts, log))
     # XGBoost's own allocations are many and small: CUDA's pool saves most of them a call of the driver.
     with explaining(log), xgb.config_context(use_cuda_async_pool=True):
         if group.size > 1:
-            _meet()
+            with meeting(partial(apart, log)):
+                _meet()
         yield
+
+
+def check_gpu() -> None:
+    """Raise the failure of a GPU that XGBoost can't use, before any row is read."""
+    import cupy  # noqa: PLC0415
+
+    try:
+        properties = cupy.cuda.runtime.getDeviceProperties(0)
+    except RuntimeError as error:
+        raise PlatformError(
+            f"CUDA can't use the GPU: {error}. The host's NVIDIA driver is missing or too old (CUDA 12 "
+            "needs 525 or newer), or the container was started without the GPU: use a newer instance type, "
+            "or device=cpu."
+        ) from error
+    capability = properties["major"], properties["minor"]
+    if capability < OLDEST:
+        raise UserError(
+            f"the GPU of this host ({properties['name'].decode()}) has compute capability "
+            f"{capability[0]}.{capability[1]}, and XGBoost's CUDA 12 build needs {OLDEST[0]}.{OLDEST[1]} or "
+            "newer: use an instance of ml.g4dn, g5, g6, p4 or p5, or set device=cpu."
+        )
 
 
 @contextmanager
@@ -46,7 +86,7 @@ def explaining(log: Path) -> Iterator[None]:
     """Raise errors of the GPU as failures that say what to do, others as they are. `log` is NCCL's log."""
     try:
         yield
-    except (xgb.core.XGBoostError, MemoryError) as error:
+    except (xgb.core.XGBoostError, MemoryError, RuntimeError) as error:
         failure = explained(error, log)
         if failure is None:
             raise
@@ -84,20 +124,45 @@ def explained(error: Exception, log: Path) -> PlatformError | None:
 
     `log` is NCCL's log.
     """
-    text = str(error).lower()
-    # Neither library has an exception of its own for this, and the depth of trees, which decides it, is not
-    # known beforehand.
-    if isinstance(error, MemoryError) or "out of memory" in text or "memory allocation error" in text:
+    # CuPy's own errors: OutOfMemoryError is a MemoryError, as NumPy's and Arrow's of the host's memory are.
+    of_cupy = type(error).__module__.partition(".")[0].startswith("cupy")
+    if not of_cupy and not isinstance(error, xgb.core.XGBoostError):
+        return None
+    text = str(error).partition("Stack trace:")[0].lower()
+    # XGBoost has no exception of its own for this, and the depth of trees, which decides it, is not known
+    # beforehand.
+    of_memory = ("out of memory", "memory allocation error")
+    if (of_cupy and isinstance(error, MemoryError)) or any(words in text for words in of_memory):
         return PlatformError(
             "the GPU is out of memory: use more GPUs or hosts, GPUs with more memory, a smaller max_bin or "
             "max_depth, fewer rows or columns, or device=cpu."
         )
-    warnings = [line for line in _lines(log) if "WARN" in line]
-    if warnings:
-        # The last warning may be about a GPU that is gone, which shows as an error of the network too.
-        said = warnings[0].partition("WARN")[2].strip()
+    said = _warning(log)
+    # NCCL may warn of what does no harm, so the error must be one of the network, by its source file.
+    if said and ("nccl" in text or "/collective/" in text):
         return PlatformError(f"the GPUs can't reach each other. NCCL says: {said}", origin="elsewhere")
+    if of_cupy:
+        return PlatformError(
+            f"CUDA says {error}: the GPU or its driver has failed. Start the job again, on another host if "
+            "it happens once more."
+        )
     return None
+
+
+def apart(log: Path) -> PlatformError:
+    """Return the failure of GPUs that have not met in time."""
+    said = _warning(log)
+    return PlatformError(
+        "the GPUs of the workers did not meet within start_timeout: the hosts must reach each other at any "
+        f"port (NCCL chooses it).{f' NCCL says: {said}' if said else ''}",
+        origin="elsewhere",
+    )
+
+
+def _warning(log: Path) -> str | None:
+    """Return NCCL's first warning: the last one may be about a GPU that is gone."""
+    warnings = [line for line in _lines(log) if "WARN" in line]
+    return warnings[0].partition("WARN")[2].strip() if warnings else None
 
 
 def free_memory() -> int:

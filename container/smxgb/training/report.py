@@ -15,7 +15,7 @@ from smxgb import __version__
 from smxgb.wording import counted, readable_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from smxgb.job import Channel, Job
@@ -123,16 +123,22 @@ def given(job: Job) -> dict[str, object]:
 
 
 def final_report(
-    job: Job, channels: Mapping[str, Summary], schema: Schema, trained: Trained, clock: PhaseClock
+    job: Job,
+    channels: Mapping[str, Summary],
+    schema: Schema,
+    trained: Trained,
+    clock: PhaseClock,
+    *,
+    notices: Sequence[str],
 ) -> dict[str, object]:
     """Return the content of metrics.json: times in seconds, memory in bytes, rounds counted from 0."""
-    has_best = trained.best_round is not None
     return {
         "history": trained.history,
         "rounds": trained.rounds,
         "best_round": trained.best_round,
         "best_score": trained.best_score,
-        "monitored": f"validation-{job.parameters.monitored.name}" if has_best else None,
+        "monitored": trained.monitored,
+        "notices": list(notices),
         "rows": {name: summary.rows for name, summary in channels.items()},
         "dropped_rows": {name: summary.dropped for name, summary in channels.items()},
         "features": None if schema.invented else list(schema.names),

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from smxgb.errors import AlgorithmError
-from smxgb.log import log
+from smxgb.log import log, notice, notices
 from smxgb.rows import FLAG, load
 from smxgb.scratch import scratch_folder
 from smxgb.settings import booster_params
+from smxgb.supervision.link import dying_after
 from smxgb.supervision.messages import Scratch, Succeeded
 from smxgb.training import gpu
 from smxgb.training.artifacts import (
@@ -28,18 +30,27 @@ from smxgb.training.evaluation import Evaluator, evaluation_line
 from smxgb.training.matrix import MatrixOptions, build_matrix
 from smxgb.training.metrics import Problem
 from smxgb.training.model import are_alike, probe
+from smxgb.training.notices import (
+    OBSERVED,
+    Observed,
+    Observer,
+    about_rows,
+    about_training,
+    about_watching_train,
+)
 from smxgb.training.phases import PhaseClock, RoundClock
 from smxgb.training.plan import free_memory
 from smxgb.training.report import closing_line, final_report, start_block
 from smxgb.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     import xgboost as xgb
 
+    from smxgb.errors import PlatformError
     from smxgb.job import Device, Job
     from smxgb.rows import Group, Loaded
     from smxgb.settings import Labels
@@ -69,6 +80,12 @@ class _Worker:
         if self.index == 0:
             log(line)
 
+    def point_out(self, texts: Iterable[str]) -> None:
+        """Write notices that are the same for all workers."""
+        if self.group.rank == 0:
+            for text in texts:
+                notice(text)
+
 
 def run(job: Job, group: Group, link: Link, index: int = 0) -> None:
     """Do the part of worker `index` of this host, from the channels to the artefacts.
@@ -91,6 +108,8 @@ def run(job: Job, group: Group, link: Link, index: int = 0) -> None:
         with worker.clock.phase("load"):
             loaded = load(job, job.threads, group, scratch, link)
         trained = _train(worker, loaded, _check(worker, loaded), scratch)
+        parameters = job.parameters
+        worker.point_out(about_training(parameters.settings, parameters.monitored, trained))
         _check_agreement(trained.booster, group)
         # Saving needs no other worker: if it fails, no other worker must be waiting for it in the group.
         group.leave()
@@ -101,7 +120,12 @@ def run(job: Job, group: Group, link: Link, index: int = 0) -> None:
 def _device_in_use(worker: _Worker, scratch: Path) -> AbstractContextManager[None]:
     if worker.device != "cuda":
         return nullcontext()
-    return gpu.in_use(worker.job.hosts, worker.group, scratch)
+    limit = worker.job.parameters.settings.start_timeout
+
+    def meeting(apart: Callable[[], PlatformError]) -> AbstractContextManager[None]:
+        return dying_after(limit, apart, worker.link)
+
+    return gpu.in_use(worker.job.hosts, worker.group, scratch, meeting)
 
 
 def _last_line(worker: _Worker, trained: Trained) -> str:
@@ -147,7 +171,7 @@ def _train(worker: _Worker, loaded: Loaded, checked: Checked, scratch: Path) -> 
         matrices = _matrices(worker, loaded, checked, scratch)
     with worker.clock.phase("train"):
         evaluator = _evaluator(worker, loaded, checked, matrices)
-        return boost(_recipe(worker, checked), matrices["train"], evaluator, _after_round(worker))
+        return boost(_recipe(worker, loaded, checked), matrices["train"], evaluator, _after_round(worker))
 
 
 def _matrices(worker: _Worker, loaded: Loaded, checked: Checked, scratch: Path) -> dict[str, xgb.DMatrix]:
@@ -158,9 +182,18 @@ def _matrices(worker: _Worker, loaded: Loaded, checked: Checked, scratch: Path) 
         on_gpu=worker.device == "cuda",
     )
     matrices: dict[str, xgb.DMatrix] = {}
+    rows = loaded.all_rows
+    observed: dict[str, Observed] = {}
     for name, kept in loaded.channels.items():
-        cache = scratch / f"{name}-matrix"
-        matrices[name] = build_matrix(kept, loaded.schema, options, cache, matrices.get("train"))
+        observer = Observer(
+            loaded.schema, rows["train"].label, of_train=name == "train", compared=len(rows) > 1
+        )
+        cache, watched = scratch / f"{name}-matrix", observer.watch(kept)
+        matrices[name] = build_matrix(watched, loaded.schema, options, cache, matrices.get("train"))
+        observed[name] = observer.observed
+    by_rank = worker.group.gather(observed, OBSERVED)
+    of_all = {name: reduce(Observed.merge, (each[name] for each in by_rank)) for name in observed}
+    worker.point_out(about_rows(worker.job.parameters.settings, loaded.schema, rows, of_all))
     return matrices
 
 
@@ -174,11 +207,13 @@ def _evaluator(
         centre=(train.label.lowest + train.label.highest) / 2 if train.label else 0.0,
         has_queries="group" in train.roles,
     )
-    evaluated = {name: matrix for name, matrix in matrices.items() if name != "train" or settings.eval_train}
+    # Without a validation channel early stopping watches train.
+    with_train = settings.eval_train or (settings.early_stopping_rounds and "validation" not in matrices)
+    evaluated = {name: matrix for name, matrix in matrices.items() if name != "train" or with_train}
     return Evaluator(worker.job.parameters.metrics, problem, evaluated, worker.group)
 
 
-def _recipe(worker: _Worker, checked: Checked) -> Recipe:
+def _recipe(worker: _Worker, loaded: Loaded, checked: Checked) -> Recipe:
     settings = worker.job.parameters.settings
     parameters = {**booster_params(worker.job.parameters), **checked.constraints}
     parameters |= {"device": worker.device, "nthread": worker.job.threads}
@@ -187,9 +222,12 @@ def _recipe(worker: _Worker, checked: Checked) -> Recipe:
     early_stopping = None
     if settings.early_stopping_rounds:
         watched = worker.job.parameters.monitored
+        data = "validation" if "validation" in loaded.channels else "train"
         early_stopping = EarlyStopping(
-            settings.early_stopping_rounds, watched.name, "validation", maximise=watched.maximised
+            settings.early_stopping_rounds, watched.name, data, maximise=watched.maximised
         )
+        if data == "train":
+            worker.point_out([about_watching_train()])
         worker.say(early_stopping.describe())
     return Recipe(parameters, settings.num_round, early_stopping)
 
@@ -230,6 +268,6 @@ def _save(worker: _Worker, loaded: Loaded, trained: Trained) -> list[Path]:
         # Before the model: for it, the booster loses the names that were invented.
         importance = stage_importance(trained.booster, loaded.schema, folder, linear=linear)
         model = stage_model(trained.booster, loaded.schema, job.paths.model)
-    report = final_report(job, loaded.all_rows, loaded.schema, trained, clock)
+    report = final_report(job, loaded.all_rows, loaded.schema, trained, clock, notices=notices())
     log(clock.summary())
     return [importance, stage_report(report, folder), model]

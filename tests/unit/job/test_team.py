@@ -40,6 +40,18 @@ def chosen(on: Machine, hosts: int = 1, /, **settings: object) -> tuple[Team, li
     return team, list(mistakes)
 
 
+def test_trees_without_a_limit_under_constraints_are_refused_on_gpus_only() -> None:
+    settings = {"interaction_constraints": "[[0, 1]]", "max_depth": 0}
+    _, mistakes = chosen(machine(1), **settings)
+    [mistake] = mistakes
+    assert mistake.startswith(
+        "interaction_constraints with max_depth=0 (no limit) needs max_leaves on a GPU: "
+    )
+    for allowed in ({"max_leaves": 9}, {"max_depth": 3}, {"device": "cpu"}):
+        assert not chosen(machine(1), **settings | allowed)[1]
+    assert not chosen(machine(0), **settings)[1]
+
+
 def team_of(on: Machine, hosts: int = 1, /, **settings: object) -> tuple[str, str, int]:
     """Return mode, device and workers of a job without mistakes."""
     team, mistakes = chosen(on, hosts, **settings)

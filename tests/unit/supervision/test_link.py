@@ -189,3 +189,22 @@ def test_an_error_that_nobody_foresaw_is_logged_with_its_traceback(
     error = UserError("a is wrong.")
     assert diagnose(error) is error
     assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("seconds", "code"), [(0.05, 3), (60, 0)])
+def test_a_wait_that_lasts_too_long_ends_the_process_with_its_failure(seconds: float, code: int) -> None:
+    ours, theirs = socket.socketpair()
+    script = f"""
+import sys
+from threading import Event
+from smxgb.errors import PlatformError
+from smxgb.supervision.link import Link, dying_after
+with dying_after({seconds}, lambda: PlatformError("alone"), Link(int(sys.argv[1]))):
+    Event().wait(None if {code} else 0)
+"""
+    command = [sys.executable, "-c", script, str(theirs.fileno())]
+    done = subprocess.run(command, pass_fds=[theirs.fileno()], check=False, timeout=30)
+    theirs.close()
+    assert done.returncode == code
+    said = [message for message in Listener(ours.detach()).listen() if isinstance(message, Failed)]
+    assert [str(message.error) for message in said] == ["PlatformError: alone"] * bool(code)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,7 @@ import pytest
 import xgboost as xgb
 
 from smxgb.environment import Hosts, nccl_environ
-from smxgb.errors import JobError, PlatformError, as_job_error
+from smxgb.errors import JobError, PlatformError, UserError, as_job_error
 from smxgb.rows.batch import Dense
 from smxgb.rows.schema import Schema
 from smxgb.rows.store import Stored
@@ -23,6 +23,7 @@ from smxgb.training.matrix import MatrixOptions, build_matrix
 from smxgb.training.plan import Memory, make_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from smxgb.settings import Parsed
@@ -124,10 +125,19 @@ def test_with_rows_on_the_gpu_the_host_needs_little() -> None:
     assert on_gpu.needed.host < plan_of(parameters).needed.host / 5
 
 
+class OutOfMemoryError(MemoryError):
+    __module__ = "cupy.cuda.memory"
+
+
+class CUDARuntimeError(RuntimeError):
+    __module__ = "cupy_backends.cuda.api.runtime"
+
+
 @pytest.mark.parametrize(
     "error",
     [
-        MemoryError("Out of memory allocating 1,024 bytes"),
+        OutOfMemoryError("Out of memory allocating 1,024 bytes"),
+        CUDARuntimeError("cudaErrorMemoryAllocation: out of memory"),
         xgb.core.XGBoostError("device_helpers.cuh:414: Memory allocation error on worker 0: bad allocation"),
         xgb.core.XGBoostError("cudaErrorMemoryAllocation: out of memory"),
     ],
@@ -137,6 +147,76 @@ def test_a_gpu_out_of_memory_gets_advice(error: Exception, tmp_path: Path) -> No
     assert isinstance(failure, PlatformError)
     for words in ("the GPU is out of memory", "more GPUs", "max_bin", "max_depth", "device=cpu"):
         assert words in str(failure)
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError("malloc of size 1024 failed"), RuntimeError("out of memory"), ValueError("nccl")]
+)
+def test_a_host_out_of_memory_is_no_gpu_out_of_memory(error: Exception, tmp_path: Path) -> None:
+    (tmp_path / "nccl.log").write_text("host:1 [0] NCCL WARN Could not open /dev/nvidia-uvm\n")
+    with pytest.raises(type(error)) as caught, gpu.explaining(tmp_path / "nccl.log"):
+        raise error
+    assert caught.value is error
+
+
+def test_another_failure_of_cuda_is_quoted(tmp_path: Path) -> None:
+    failure = gpu.explained(
+        CUDARuntimeError("cudaErrorECCUncorrectable: uncorrectable ECC error"), tmp_path / "n"
+    )
+    assert str(failure).startswith(
+        "PlatformError: CUDA says cudaErrorECCUncorrectable: uncorrectable ECC error: the"
+    )
+
+
+def gpu_with(monkeypatch: pytest.MonkeyPatch, answer: Callable[[int], object]) -> None:
+    module = ModuleType("cupy")
+    runtime = SimpleNamespace(getDeviceProperties=answer)
+    module.cuda = SimpleNamespace(runtime=runtime)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "cupy", module)
+
+
+@pytest.mark.parametrize(
+    ("major", "minor", "fits"), [(7, 0, False), (6, 1, False), (7, 5, True), (12, 1, True)]
+)
+def test_a_gpu_that_xgboost_has_no_code_for_is_refused(
+    monkeypatch: pytest.MonkeyPatch, major: int, minor: int, *, fits: bool
+) -> None:
+    gpu_with(monkeypatch, lambda _: {"name": b"Tesla V100-SXM2-16GB", "major": major, "minor": minor})
+    if fits:
+        gpu.check_gpu()
+        return
+    with pytest.raises(UserError) as caught:
+        gpu.check_gpu()
+    assert f"(Tesla V100-SXM2-16GB) has compute capability {major}.{minor}, and" in str(caught.value)
+    assert "device=cpu" in str(caught.value)
+
+
+def test_a_driver_that_is_missing_or_too_old_is_a_failure_of_the_platform(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def answer(_: int) -> object:
+        raise CUDARuntimeError("cudaErrorInsufficientDriver: CUDA driver version is insufficient")
+
+    gpu_with(monkeypatch, answer)
+    with pytest.raises(PlatformError) as caught:
+        gpu.check_gpu()
+    assert "CUDA can't use the GPU: cudaErrorInsufficientDriver: CUDA driver version" in str(caught.value)
+
+
+def test_gpus_that_do_not_meet_end_with_what_nccl_says(tmp_path: Path) -> None:
+    log = tmp_path / "nccl.log"
+    assert "NCCL says" not in str(gpu.apart(log))
+    log.write_text("host:1 [0] NCCL WARN socketStartConnect: Connect to 10.0.0.2 failed\n")
+    failure = gpu.apart(log)
+    assert failure.origin == "elsewhere"
+    assert "did not meet within start_timeout" in str(failure)
+    assert str(failure).endswith("NCCL says: socketStartConnect: Connect to 10.0.0.2 failed")
+
+
+def test_a_warning_of_nccl_explains_no_error_of_another_kind(tmp_path: Path) -> None:
+    (tmp_path / "nccl.log").write_text("host:1 [0] NCCL WARN Could not open /dev/nvidia-uvm\n")
+    error = xgb.core.XGBoostError("[1] /workspace/src/tree/gpu_hist.cu:9: Check failed.\nStack trace: nccl")
+    assert gpu.explained(error, tmp_path / "nccl.log") is None
 
 
 def test_nccls_own_warning_is_quoted(tmp_path: Path) -> None:
