@@ -62,7 +62,7 @@ def _position(ref: ColumnRef, feature_names: Sequence[str], mistakes: Mistakes) 
         position = list(feature_names).index(str(ref))
         if named is not None and index != position:
             log(
-                f"interaction_constraints: {ref} is taken for the name of feature {position}, and not for the "
+                f"interaction_constraints: {ref} is taken for the name of feature {position}, not for the "
                 f"position of {named!r}."
             )
         return position
