@@ -220,7 +220,9 @@ def _recipe(worker: _Worker, checked: Checked) -> Recipe:
             settings.early_stopping_rounds, watched.name, "validation", maximise=watched.maximised
         )
         worker.say(early_stopping.describe())
-    return Recipe(parameters, settings.num_round, early_stopping)
+    base = worker.job.base
+    is_added = base and settings.process_type != "update"
+    return Recipe(parameters, settings.num_round + (base.rounds if base and is_added else 0), early_stopping)
 
 
 def _after_round(
