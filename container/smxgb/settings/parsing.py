@@ -43,8 +43,10 @@ class Parsed:
     shown: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
-def parse(raw: Mapping[str, object], mistakes: Mistakes | None = None) -> Parsed:
+def parse(raw: Mapping[str, object], mistakes: Mistakes | None = None, *, has_model: bool = False) -> Parsed:
     """Return the settings that the content of hyperparameters.json stands for.
+
+    `has_model` says that training goes on from a model.
 
     Raises UserError with every mistake that can be found without a look at channels and data, unless
     `mistakes` is there to note them: settings that are wrong are then left out.
@@ -53,7 +55,7 @@ def parse(raw: Mapping[str, object], mistakes: Mistakes | None = None) -> Parsed
     items = sort_items(raw, found)
     old = modernise(items.settings, items.obsolete, found)
     settings, wrong = _checked(items.settings, found)
-    for names, text in consistency.conflicts(settings):
+    for names, text in consistency.conflicts(settings, has_model=has_model):
         if not names & wrong:
             found.add(text)
     choice = choose_metrics(settings, found, objective_known="objective" not in wrong)
@@ -81,6 +83,15 @@ def booster_params(parsed: Parsed) -> dict[str, object]:
     number of the round alone, so that a job that is resumed at any round grows the same trees.
     """
     return {"seed_per_iteration": 1, **upstream.declared_params(parsed.settings), **parsed.extra}
+
+
+def shaping_settings(parsed: Parsed) -> dict[str, object]:
+    """Return the settings that shape the model, by their names."""
+    settings = parsed.settings.model_dump(by_alias=True, exclude_none=True)
+    shaping = {name: value for name, value in settings.items() if not TRAITS[name].free}
+    if parsed.settings.early_stopping_rounds:
+        shaping["early stopping's metric"] = parsed.monitored.name
+    return {**shaping, **parsed.extra}
 
 
 def _checked(given: Mapping[str, Given], mistakes: Mistakes) -> tuple[Hyperparameters, set[str]]:

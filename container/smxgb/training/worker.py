@@ -5,17 +5,18 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import reduce
+from signal import SIGTERM
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from smxgb.errors import AlgorithmError
+from smxgb.errors import AlgorithmError, PlatformError
 from smxgb.log import log, notice, notices
 from smxgb.rows import FLAG, load
 from smxgb.scratch import scratch_folder
 from smxgb.settings import booster_params
 from smxgb.supervision.link import dying_after
-from smxgb.supervision.messages import Scratch, Succeeded
+from smxgb.supervision.messages import Scratch, Stop, Succeeded
 from smxgb.training import gpu
 from smxgb.training.artifacts import (
     MODEL_NAME,
@@ -24,9 +25,10 @@ from smxgb.training.artifacts import (
     stage_model,
     stage_report,
 )
-from smxgb.training.boosting import EarlyStopping, Recipe, boost
+from smxgb.training.boosting import EarlyStopping, Recipe, boost, finish
 from smxgb.training.checks import Seen, check_groups, check_rows
 from smxgb.training.evaluation import Evaluator, evaluation_line
+from smxgb.training.journal import open_journal
 from smxgb.training.matrix import MatrixOptions, build_matrix
 from smxgb.training.metrics import Problem
 from smxgb.training.model import are_alike, probe
@@ -50,14 +52,15 @@ if TYPE_CHECKING:
 
     import xgboost as xgb
 
-    from smxgb.errors import PlatformError
+    from smxgb.errors import JobError
     from smxgb.job import Device, Job
     from smxgb.rows import Group, Loaded
     from smxgb.settings import Labels
     from smxgb.supervision.link import Link
-    from smxgb.training.boosting import Trained
+    from smxgb.training.boosting import Run, Trained
     from smxgb.training.checks import Checked
     from smxgb.training.evaluation import Values
+    from smxgb.training.journal import Journal
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,8 @@ def run(job: Job, group: Group, link: Link, index: int = 0) -> None:
         with worker.clock.phase("load"):
             loaded = load(job, job.threads, group, scratch, link)
         trained = _train(worker, loaded, _check(worker, loaded), scratch)
+        if trained.is_stopped and not job.parameters.settings.save_model_on_termination:
+            raise _stopped(worker, trained)
         parameters = job.parameters
         worker.point_out(about_training(parameters.settings, parameters.monitored, trained))
         _check_agreement(trained.booster, group)
@@ -131,7 +136,21 @@ def _device_in_use(worker: _Worker, scratch: Path) -> AbstractContextManager[Non
 def _last_line(worker: _Worker, trained: Trained) -> str:
     if worker.group.rank == 0:
         return closing_line(trained, worker.job.paths.model / MODEL_NAME)
-    return f"Trained {counted(trained.rounds, 'round')}. The first host writes the model."
+    verb = "Stopped after" if trained.is_stopped else "Trained"
+    return f"{verb} {counted(trained.rounds, 'round')}. The first host writes the model."
+
+
+def _stopped(worker: _Worker, trained: Trained) -> JobError:
+    """Return the end of a job that is stopped and is to leave no model."""
+    kept = "and there is no checkpoint folder (checkpoint_s3_uri)"
+    if worker.job.checkpoints:
+        kept = "but its checkpoint: start the job again to go on from there"
+    return PlatformError(
+        f"the job was stopped after {counted(trained.rounds, 'round')}, no model was written "
+        f"(save_model_on_termination=false), {kept}.",
+        exit_code=128 + SIGTERM,
+        origin="everywhere",
+    )
 
 
 def _check(worker: _Worker, loaded: Loaded) -> Checked:
@@ -163,15 +182,24 @@ def _labels(loaded: Loaded, group: Group) -> dict[str, Labels]:
 
 
 def _train(worker: _Worker, loaded: Loaded, checked: Checked, scratch: Path) -> Trained:
-    """Build the matrices and train on them.
+    """Build the matrices and train on them, from the newest checkpoint if there is one.
 
     The matrices are gone when this returns: they must not outlive their files in `scratch`.
     """
+    recipe = _recipe(worker, loaded, checked)
+    journal = open_journal(worker.job, worker.group, loaded, checked.classes)
+    start = journal.start(recipe)
+    if start and recipe.is_over(start.rounds, start.best):
+        worker.say(f"All {start.rounds} rounds are done: the model is written.")
+        return finish(recipe, start)
     with worker.clock.phase("matrix"):
         matrices = _matrices(worker, loaded, checked, scratch)
     with worker.clock.phase("train"):
         evaluator = _evaluator(worker, loaded, checked, matrices)
-        return boost(_recipe(worker, loaded, checked), matrices["train"], evaluator, _after_round(worker))
+        after_round = _after_round(worker, recipe, journal, start.rounds if start else 0)
+        trained = boost(recipe, matrices["train"], evaluator, after_round, start)
+    journal.tell(worker.clock.seconds("train"))
+    return trained
 
 
 def _matrices(worker: _Worker, loaded: Loaded, checked: Checked, scratch: Path) -> dict[str, xgb.DMatrix]:
@@ -229,17 +257,28 @@ def _recipe(worker: _Worker, loaded: Loaded, checked: Checked) -> Recipe:
         if data == "train":
             worker.point_out([about_watching_train()])
         worker.say(early_stopping.describe())
-    return Recipe(parameters, settings.num_round, early_stopping)
+    base = worker.job.base
+    is_added = base and settings.process_type != "update"
+    return Recipe(parameters, settings.num_round + (base.rounds if base and is_added else 0), early_stopping)
 
 
-def _after_round(worker: _Worker) -> Callable[[int, Values], None]:
-    """Return what follows each round: the first worker logs its values, which are those of all workers."""
-    rounds = RoundClock(worker.link, worker.job.parameters.settings.num_round)
+def _after_round(
+    worker: _Worker, recipe: Recipe, journal: Journal, done: int
+) -> Callable[[Run, Values], bool]:
+    """Return what follows each round. The first worker logs its values, which are those of all workers.
 
-    def after_round(number: int, values: Values) -> None:
+    If any worker is told to stop, all of them hear of it in the same round.
+    """
+    rounds = RoundClock(worker.link, recipe.rounds, done)
+
+    def after_round(run: Run, values: Values) -> bool:
         if worker.group.rank == 0:
-            log(evaluation_line(number, values))
-            rounds.finished(number)
+            log(evaluation_line(run.rounds - 1, values))
+            rounds.finished(run.rounds - 1)
+        told = np.array([worker.link.has_heard(Stop)], np.float64)
+        is_stopped = bool(worker.group.sum(told).any())
+        journal.after_round(run, is_last=run.is_over or is_stopped)
+        return is_stopped
 
     return after_round
 
