@@ -49,7 +49,7 @@ TABLE = {
     "a saved index": Mistake(
         "UserError: train/data.csv: the first column has no name, as in a table that pandas saved "
         "with its index. Leave it out with drop_columns=0, or save the table with index=False.",
-        train=b",label,a\n0,1,2\n1,0,3\n",
+        train=b",label,a\n7,1,2\n1,0,3\n",
     ),
     "UTF-16": Mistake(
         "UserError: train/data.csv is written in UTF-16: write it in UTF-8.",
@@ -100,7 +100,8 @@ TABLE = {
         train=b"1  0.5  3\n0  0.1  4\n",
     ),
     "a quote that never ends": Mistake(
-        "UserError: train/data.csv, line 2: a quoted field begins that is never closed. Correct the quotes.",
+        "UserError: train/data.csv, line 2, column 1: a quoted field begins that is never closed: "
+        "'\"2,4\\n1,2,5\\n'. Correct the quotes.",
         train=b'1,2,3\n0,"2,4\n1,2,5\n',
     ),
     "a header in another encoding": Mistake(
