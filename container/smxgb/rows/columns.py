@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 WIDEST = 100_000
 """The most columns of a table. Each costs 10 KB, and 0.2 ms a batch; a batch of so many has 41 rows."""
 
+UNSET = frozenset({"none", "null"})
+"""Names of columns that say, as the value of a setting, that it is not given."""
+
 LISTED = 10
 """How many columns one message names."""
 
@@ -73,6 +76,7 @@ def assigned(
     numbers = _row_numbers(names, {*named, *categorical}, source, counts)
     left = [position for position in range(width) if position not in named and position not in numbers]
     if left and not settings.columns.keys() & {"label", "lower"}:
+        _notice_unset_name(names, source)
         roles.append(("label", left.pop(0)))
     if settings.csv_weights and "label" in dict(roles):
         roles.append(("weight", _after_label(roles, left, names, source)))
@@ -90,6 +94,16 @@ def assigned(
     layout = Layout(names, width, tuple(left), tuple(roles), tuple(categorical), numbers)
     log(_described(layout, chosen_label="label" in settings.columns))
     return layout
+
+
+def _notice_unset_name(names: tuple[str, ...] | None, source: str) -> None:
+    unset = next((name for name in names or () if name.lower() in UNSET), None)
+    if unset is not None:
+        notice(
+            f"{source}: a column is called {unset!r}, which as a setting means that none is given: the "
+            "label is "
+            "the first column. If it is that one, give its index in label_column."
+        )
 
 
 def _row_numbers(

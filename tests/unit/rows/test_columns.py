@@ -56,3 +56,14 @@ def test_the_log_says_which_was_taken_where_name_and_index_are_both_possible(
     assert capsys.readouterr().out.count(line) == 1
     csv.read("a,b,2\n1,2,3\n", header="true", label=2)
     assert "is taken for the name" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["None", "null"])
+def test_a_column_whose_name_means_that_a_setting_is_not_given_is_noticed(
+    csv: Data, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"x,z,{name}\n1,5,2\n3,6,4\n"
+    assert csv.read(text)["<label>"].tolist() == [1, 3]
+    assert f"Notice: train/a.csv: a column is called {name!r}, which as a setting" in capsys.readouterr().out
+    assert csv.read(text, label=2)["<label>"].tolist() == [2, 4]
+    assert "Notice" not in capsys.readouterr().out

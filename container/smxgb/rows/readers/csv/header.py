@@ -62,7 +62,7 @@ def read_head(
         _check_names_asked_for(rows[0], source)
     if header == "false" or (header == "auto" and _names(rows[0]) != like and not is_header(rows, label)):
         if header == "auto":
-            _notice_what_may_be_names(rows[0], source)
+            _notice_what_may_be_names(rows, source)
         return Head(None, len(rows[0]), start)
     if header == "auto" and like is None:
         _notice_what_may_be_values(rows[0], source)
@@ -101,8 +101,15 @@ def is_header(rows: list[list[str]], label: int | None = None) -> bool:
         return False
     if len(rows) == 1:
         return "text" in first and "number" not in first
-    columns = zip(first, cells, rows[1], strict=False)
-    return any(found == "text" and is_value(cell) and not is_value(name) for found, name, cell in columns)
+    return _has_word_above_value(rows)
+
+
+def _has_word_above_value(rows: list[list[str]]) -> bool:
+    """Tell whether some column has a word in the first record and a value in the second."""
+    return any(
+        kind(name) == "text" and is_value(cell) and not is_value(name)
+        for name, cell in zip(*rows[:2], strict=False)
+    )
 
 
 def counting(rows: Sequence[Sequence[str]], column: int) -> bool:
@@ -176,8 +183,15 @@ def _check_names_asked_for(row: list[str], source: str) -> None:
     log(f"{source}: its first record ({shown_cells(row)}) is taken for names, as csv_header=true says.")
 
 
-def _notice_what_may_be_names(row: list[str], source: str) -> None:
+def _notice_what_may_be_names(rows: list[list[str]], source: str) -> None:
+    row = rows[0]
     cells = [cell.strip() for cell in row]
+    if len(rows) > 1 and _has_word_above_value(rows):
+        notice(
+            f"{source}: its first record ({shown_cells(row)}) is read as a row, and has words above "
+            "values. If "
+            "it is a header, set csv_header=true."
+        )
     behind_label = len(cells) >= COUNTED_NAMES and WHOLE.fullmatch(cells[0]) and _are_counted(cells[1:])
     if len(cells) >= COUNTED_NAMES - 1 and (_are_counted(cells) or behind_label):
         notice(

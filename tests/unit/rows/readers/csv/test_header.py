@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -174,4 +174,25 @@ def test_a_single_word_in_the_first_record_is_a_bad_row(csv: Data, first: str) -
 @pytest.mark.parametrize("first", ["y,2019,2020,2021", "y,0,1,2", "y,1,2,3", "y,b,7,9"])
 def test_a_word_beside_years_or_counted_names_is_a_header(csv: Data, first: str, capsys: Capture) -> None:
     assert list(csv.read(f"{first}\n1,2,3,4\n0,5,6,7\n")) == [*first.split(",")[1:], "<label>"]
+    assert "Notice" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        ("2;label;\\N;NA\n4.9;534;6;true\n", {"drop": (1,)}),
+        ("1;f1;2\n-20.9;7.8;3\n", {"categorical": (1,)}),
+        ("3,word,4\n1,2,3\n", {"drop": (1,), "label": 0}),
+    ],
+)
+def test_a_row_with_a_word_above_values_that_are_not_read_as_numbers_is_noticed(
+    csv: Data, text: str, settings: dict[str, Any], capsys: Capture
+) -> None:
+    assert len(csv.read(text, **settings)) == 2
+    said = capsys.readouterr().out
+    assert said.count("is read as a row, and has words above values. If it is a header, set csv_header=") == 1
+
+
+def test_a_row_with_words_above_words_is_not_noticed(csv: Data, capsys: Capture) -> None:
+    assert len(csv.read("1,red,2\n0,blue,3\n", categorical=(1,))) == 2
     assert "Notice" not in capsys.readouterr().out
