@@ -28,7 +28,7 @@ NAMES = (
     *_NAMES.split(),
     *("no name", " padded ", "a,b", 'five"', "semi;colon", "a\tb", "a|b", "'q'", "<5", "x\\", "\\N"),
 )
-_WORDS = "red green blue Red it's Zürich 日本 0 1 007 7 -3 True # % 1-2 no - N/A? a|b C:\\dir end\\ \\"
+_WORDS = "red green blue Red it's Zürich 日本 0 1 007 7 -3 True # % 1-2 no N/A? a|b C:\\dir end\\ \\"
 WORDS = (*_WORDS.split(), "a b", "x,y", "x;y", 'say "hi"', '5"', "a\tb")
 MISSING = ["", "", "", "", "NA", "nan", "NaN", "null", "N/A", "None", "n/a", "<NA>", "#N/A", "NULL"]
 """What pandas reads as missing, the usual ones more often."""
@@ -49,11 +49,12 @@ class Case:
 
 @dataclass
 class _Table:
-    """The cells as text, with a name for each column; `words` are the columns whose cells are words."""
+    """The cells as text, with a name for each column; `words` and `switches` (booleans) are columns."""
 
     names: list[str]
     cells: Cells
     words: list[int] = field(default_factory=list)
+    switches: list[int] = field(default_factory=list)
 
 
 def random_case(seed: int) -> Case:
@@ -64,8 +65,8 @@ def random_case(seed: int) -> Case:
     settings, chosen = _settings(chance, table, has_header=has_header)
     dialect = _Dialect.drawn(chance)
     text = dialect.text(table, chance, has_header=has_header)
-    # Names that are all numbers look like a row: the job must be told that they are none.
-    is_plain = not (has_header and all(name.lstrip("-").replace(".", "").isdecimal() for name in table.names))
+    # Names that could be values of their columns look like a row: the job must be told that they are none.
+    is_plain = not has_header or any(map(_is_name, chosen.numbers(table.names)))
     settings |= dialect.settings(chance, has_header=has_header, is_plain=is_plain)
     try:
         with warnings.catch_warnings(action="error"):
@@ -99,6 +100,10 @@ class _Chosen:
     words: frozenset[int]
     are_set: bool
 
+    def numbers(self, row: list[str]) -> list[str]:
+        """Return the cells of a row in the columns that must hold numbers."""
+        return [cell for position, cell in enumerate(row) if position not in self.dropped | self.words]
+
     def split(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series, pd.Series | None]:
         """Return features, label and weight; raise ValueError for what is no number."""
         roles = {self.label, *self.dropped, *([] if self.weight is None else [self.weight])}
@@ -112,7 +117,15 @@ class _Chosen:
         return pd.DataFrame(features), label, weight
 
 
+def _is_name(cell: str) -> bool:
+    is_number = cell.lstrip("-").replace(".", "").isdecimal()
+    return not is_number and cell not in {*MISSING, "\\N", "true"}
+
+
 def _numbers(column: pd.Series) -> pd.Series:
+    known = column.dropna()
+    if column.dtype == object and known.map(type).eq(bool).all():  # booleans, and some are missing
+        return column.astype(np.float32)
     if column.dtype == object or isinstance(column.dtype, pd.StringDtype):
         raise ValueError(f"{column.name} is text")
     return column.astype(np.float32)
@@ -147,8 +160,8 @@ def _table(chance: Random) -> _Table:
     if chance.random() < 0.4:
         chance.shuffle(kinds)
     columns = [_column(chance, kind, rows) for kind in kinds]
-    words = [index for index, kind in enumerate(kinds) if kind == "words"]
-    return _Table(names, [list(row) for row in zip(*columns, strict=True)], words)
+    words, switches = ([index for index, kind in enumerate(kinds) if kind == n] for n in ("words", "boolean"))
+    return _Table(names, [list(row) for row in zip(*columns, strict=True)], words, switches)
 
 
 _KINDS = [
@@ -217,7 +230,8 @@ def _settings(chance: Random, table: _Table, *, has_header: bool) -> tuple[dict[
     if dropped:
         settings["drop_columns"] = _listed(chance, [ref(index) for index in sorted(dropped)])
     words = [index for index in others if index in table.words and chance.random() < 0.9]
-    words += [index for index in others if index not in table.words and chance.random() < 0.05]
+    numbers = [index for index in others if index not in table.words + table.switches]
+    words += [index for index in numbers if chance.random() < 0.05]
     if words:
         settings["categorical_columns"] = _listed(chance, [ref(index) for index in sorted(words)])
     chosen = _Chosen(label, weight, frozenset(dropped), frozenset(words), bool(settings))

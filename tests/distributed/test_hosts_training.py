@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from typing import TYPE_CHECKING
@@ -176,6 +177,24 @@ def test_validation_on_one_host_is_validation_for_all(tmp_path: Path, table: pd.
     assert best == pytest.approx(
         log_loss(held_out["y"], leader.predict(held_out.drop(columns="y"))), rel=1e-5
     )
+
+
+def test_what_is_remarkable_in_the_rows_of_all_hosts_is_said_by_the_first(
+    tmp_path: Path, table: pd.DataFrame
+) -> None:
+    leaking = table.assign(k=table["y"] * 2 + 1).sort_values("y")
+    shards = [{"train": csv(leaking[:1000], header=True)}, {"train": csv(leaking[1000:], header=True)}]
+    settings = {**SETTINGS, "num_round": 60, "early_stopping_rounds": 2, "eval_train": "false", "eta": 1}
+    with hosts_of(tmp_path, shards, settings, distribution="ShardedByS3Key") as job:
+        leader, other = outcomes = job.run()
+    assert_trained(outcomes)
+    leak, watched = [line for line in leader.log.splitlines() if line.startswith("Notice: ")]
+    assert leak.startswith("Notice: The column 'k' tells the label exactly")
+    assert watched.startswith("Notice: Early stopping watches the rows that are trained on")
+    assert "Notice: " not in other.log
+    report = json.loads(leader.output_data["metrics.json"])
+    assert [f"Notice: {text}" for text in report["notices"]] == [leak, watched]
+    assert report["monitored"] == "train-accuracy"
 
 
 @pytest.mark.soak
