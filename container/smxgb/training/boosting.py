@@ -14,14 +14,12 @@ import xgboost as xgb
 
 from smxgb.log import log
 from smxgb.training.model import can_be_cut, cut, drops_trees, with_scaled_leaves
+from smxgb.training.state import Best, History, TrainingState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from smxgb.training.evaluation import Evaluator, Values
-
-type History = dict[str, dict[str, list[float]]]
-"""Data set -> metric -> its value after each round."""
 
 
 @dataclass(frozen=True)
@@ -48,94 +46,14 @@ class EarlyStopping:
             return False
         return than is None or math.isnan(than) or (value > than if self.maximise else value < than)
 
+    def is_enough(self, rounds: int, best: Best | None) -> bool:
+        """Return whether the patience is used up after so many rounds."""
+        return best is not None and rounds - 1 - best.round >= self.patience
 
-@dataclass(frozen=True)
-class Recipe:
-    """What to train: XGBoost's parameters, the total of rounds, when to stop early."""
-
-    parameters: Mapping[str, object]
-    rounds: int
-    early_stopping: EarlyStopping | None = None
-
-
-@dataclass
-class Trained:
-    """A trained booster; with early stopping that of the best round.
-
-    `rounds` is the number of rounds that were trained. `best_round` counts from 0; it is None without early
-    stopping, and if the monitored metric had no value in any round. `monitored` is the data set and the
-    metric that told the best round, as the log writes them.
-    """
-
-    booster: xgb.Booster
-    rounds: int = 0
-    history: History = field(default_factory=dict)
-    best_round: int | None = None
-    best_score: float | None = None
-    monitored: str | None = None
-
-
-def boost(
-    recipe: Recipe, train: xgb.DMatrix, evaluator: Evaluator, after_round: Callable[[int, Values], None]
-) -> Trained:
-    """Train and return the booster.
-
-    Args:
-        recipe: What to train.
-        train: The training matrix.
-        evaluator: Evaluates the booster after each round.
-        after_round: Called with the number of each round and its values.
-    """
-    parameters = [*recipe.parameters.items(), *evaluator.parameters]
-    booster = xgb.Booster(parameters, [train, *evaluator.matrices.values()])
-    trained = Trained(booster)
-    best = _BestRound(recipe.early_stopping, recipe.parameters) if recipe.early_stopping else None
-    for number in range(recipe.rounds):
-        booster.update(train, iteration=number)
-        trained.rounds = number + 1
-        values = evaluator.evaluate(booster, number)
-        for (data, metric), value in values.items():
-            trained.history.setdefault(data, {}).setdefault(metric, []).append(value)
-        after_round(number, values)
-        if best:
-            best.take(number, values, booster)
-            if best.is_enough(number):
-                break
-    if best and best.score is not None:
-        trained.best_round, trained.best_score, trained.monitored = best.round, best.score, best.monitored
-        trained.booster = best.model(booster)
-    elif best:
-        log(best.undecided)
-    if drops_trees(recipe.parameters):
-        trained.booster = with_scaled_leaves(trained.booster)
-    return trained
-
-
-class _BestRound:
-    """The round with the best value of the monitored metric, and the model of that round.
-
-    Where the model can't be cut at a round, the bytes of the best round's model are kept.
-    """
-
-    def __init__(self, rule: EarlyStopping, parameters: Mapping[str, object]) -> None:
-        self._rule = rule
-        self._keeps_bytes = not can_be_cut(parameters)
-        self._bytes: bytearray | None = None
-        self.monitored = f"{rule.data}-{rule.metric}"
-        self.round = 0
-        self.score: float | None = None
-
-    def take(self, number: int, values: Values, booster: xgb.Booster) -> None:
-        """Compare the values of a round with the best so far."""
-        value = values[self._rule.data, self._rule.metric]
-        if self._rule.better(value, self.score):
-            self.round, self.score = number, value
-            if self._keeps_bytes:
-                self._bytes = booster.save_raw("ubj")
-
-    def is_enough(self, number: int) -> bool:
-        """Return whether the patience is used up after round `number`."""
-        return self.score is not None and number - self.round >= self._rule.patience
+    @property
+    def monitored(self) -> str:
+        """The data set and the metric, as the log writes them."""
+        return f"{self.data}-{self.metric}"
 
     @property
     def undecided(self) -> str:
@@ -145,6 +63,144 @@ class _BestRound:
             "model is that of the last round."
         )
 
-    def model(self, booster: xgb.Booster) -> xgb.Booster:
-        """Return the model of the best round; `booster` is that of the last one."""
-        return cut(booster, self.round + 1) if self._bytes is None else xgb.Booster(model_file=self._bytes)
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to train: XGBoost's parameters, the total of rounds, when to stop early."""
+
+    parameters: Mapping[str, object]
+    rounds: int
+    early_stopping: EarlyStopping | None = None
+
+    @property
+    def can_continue(self) -> bool:
+        """Whether training can go on from a saved state.
+
+        XGBoost does not save the position biases of lambdarank_unbiased, nor which trees are still to update.
+        """
+        is_update = self.parameters.get("process_type") == "update"
+        return not is_update and not self.parameters.get("lambdarank_unbiased")
+
+    def is_over(self, rounds: int, best: Best | None) -> bool:
+        """Return whether training ends after so many rounds, with this best one so far."""
+        rule = self.early_stopping
+        return rounds >= self.rounds or (rule is not None and rule.is_enough(rounds, best))
+
+
+@dataclass
+class Trained:
+    """A trained booster; with early stopping that of the best round.
+
+    `rounds` is the number of rounds that were trained. `best_round` counts from 0; it is None without early
+    stopping, and if the monitored metric had no value in any round. `monitored` is the data set and the
+    metric that told the best round, as the log writes them. `is_stopped` says that training was told to end
+    before its time.
+    """
+
+    booster: xgb.Booster
+    rounds: int = 0
+    history: History = field(default_factory=dict)
+    best_round: int | None = None
+    best_score: float | None = None
+    monitored: str | None = None
+    is_stopped: bool = False
+
+
+class Run:
+    """Training between two rounds: a booster, and what is known of its rounds.
+
+    Args:
+        recipe: What to train.
+        booster: The booster, with the rounds of `start`.
+        start: The state from which training goes on; None for the first round of all.
+    """
+
+    def __init__(self, recipe: Recipe, booster: xgb.Booster, start: TrainingState | None = None) -> None:
+        self._recipe = recipe
+        self._booster = booster
+        self._history: History = start.history if start else {}
+        self._best = start.best if start else None
+        self.undefined: set[str] = set(start.undefined) if start else set()
+        self.rounds = start.rounds if start else 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no round follows."""
+        return self._recipe.is_over(self.rounds, self._best)
+
+    def take(self, values: Values) -> None:
+        """Note that a round is done, and its values."""
+        for (data, metric), value in values.items():
+            series = self._history.setdefault(data, {}).setdefault(metric, [])
+            series += [math.nan] * (self.rounds - len(series))
+            series.append(value)
+        rule = self._recipe.early_stopping
+        if rule and rule.better(values[rule.data, rule.metric], self._best.score if self._best else None):
+            kept = None if can_be_cut(self._recipe.parameters) else bytes(self._booster.save_raw("ubj"))
+            self._best = Best(self.rounds, values[rule.data, rule.metric], kept)
+        self.rounds += 1
+
+    def state(self) -> TrainingState:
+        """Return the state after the last round."""
+        model = bytes(self._booster.save_raw("ubj"))
+        return TrainingState(self.rounds, model, self._history, self._best, tuple(sorted(self.undefined)))
+
+    def trained(self) -> Trained:
+        """Return the booster as it is to be saved: that of the best round, if early stopping watches."""
+        booster, best = self._booster, self._best
+        if best:
+            saved = best.model
+            booster = cut(booster, best.round + 1) if saved is None else _loaded(saved)
+        elif self._recipe.early_stopping:
+            log(self._recipe.early_stopping.undecided)
+        if drops_trees(self._recipe.parameters):
+            booster = with_scaled_leaves(booster)
+        # A metric that an earlier part of the training has computed, and this one not, would end early.
+        history = {
+            data: {metric: series for metric, series in metrics.items() if len(series) == self.rounds}
+            for data, metrics in self._history.items()
+        }
+        trained = Trained(booster, self.rounds, history, is_stopped=not self.is_over)
+        if best and self._recipe.early_stopping:
+            trained.best_round, trained.best_score = best.round, best.score
+            trained.monitored = self._recipe.early_stopping.monitored
+        return trained
+
+
+def boost(
+    recipe: Recipe,
+    train: xgb.DMatrix,
+    evaluator: Evaluator,
+    after_round: Callable[[Run, Values], bool],
+    start: TrainingState | None = None,
+) -> Trained:
+    """Train and return the booster.
+
+    Args:
+        recipe: What to train.
+        train: The training matrix.
+        evaluator: Evaluates the booster after each round.
+        after_round: Called after each round, with its values; returns whether training is to end now.
+        start: The state from which training goes on.
+    """
+    parameters = [*recipe.parameters.items(), *evaluator.parameters]
+    saved = bytearray(start.model) if start else None
+    booster = xgb.Booster(parameters, [train, *evaluator.matrices.values()], saved)
+    run = Run(recipe, booster, start)
+    while not run.is_over:
+        booster.update(train, iteration=run.rounds)
+        values = evaluator.evaluate(booster, run.rounds, run.undefined)
+        run.take(values)
+        if after_round(run, values):
+            break
+    return run.trained()
+
+
+def finish(recipe: Recipe, state: TrainingState) -> Trained:
+    """Return what was trained when `state` is that of the last round."""
+    booster = xgb.Booster(list(recipe.parameters.items()), model_file=bytearray(state.model))
+    return Run(recipe, booster, state).trained()
+
+
+def _loaded(model: bytes) -> xgb.Booster:
+    return xgb.Booster(model_file=bytearray(model))

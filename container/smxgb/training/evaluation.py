@@ -54,7 +54,6 @@ class Evaluator:
         self.matrices = matrices
         needed = self._own.names or self._curves
         self._truths = {name: _truth(matrix) for name, matrix in matrices.items()} if needed else {}
-        self._undefined: set[str] = set()
 
     @property
     def parameters(self) -> list[tuple[str, object]]:
@@ -65,8 +64,10 @@ class Evaluator:
             return [("disable_default_eval_metric", 1)]
         return [("eval_metric", metric) for metric in upstream]
 
-    def evaluate(self, booster: xgb.Booster, number: int) -> Values:
-        """Return all values after round `number`. The log says once of a metric that it is undefined (nan).
+    def evaluate(self, booster: xgb.Booster, number: int, undefined: set[str]) -> Values:
+        """Return all values after round `number`.
+
+        The log says once of a metric that it is undefined (nan): `undefined` names those of which it has.
 
         All workers return the first worker's values: processors of different kinds may round differently,
         and all workers must decide alike, for example to stop early.
@@ -74,7 +75,12 @@ class Evaluator:
         values = self._agreed(self._values(booster, number))
         for data in self.matrices:
             for metric in self._metrics:
-                self._say_if_undefined(data, metric, values[data, metric.name])
+                if (
+                    math.isnan(values[data, metric.name])
+                    and (name := f"{data}-{metric.name}") not in undefined
+                ):
+                    undefined.add(name)
+                    log(_undefined(name, metric))
         return values
 
     def _values(self, booster: xgb.Booster, number: int) -> Values:
@@ -125,12 +131,10 @@ class Evaluator:
     def _computes(self, metric: Metric) -> bool:
         return metric.own or metric.base in self._curves
 
-    def _say_if_undefined(self, data: str, metric: Metric, value: float) -> None:
-        name = f"{data}-{metric.name}"
-        if math.isnan(value) and name not in self._undefined:
-            self._undefined.add(name)
-            needed = "labels of two classes" if metric.base in CURVES else "labels that it is defined for"
-            log(f"{name} is undefined (nan) on these rows: it needs {needed}, and a weight above 0.")
+
+def _undefined(name: str, metric: Metric) -> str:
+    needed = "labels of two classes" if metric.base in CURVES else "labels that it is defined for"
+    return f"{name} is undefined (nan) on these rows: it needs {needed}, and a weight above 0."
 
 
 def _truth(matrix: xgb.DMatrix) -> Truth:

@@ -91,11 +91,15 @@ class PhaseClock:
 
 
 class RoundClock:
-    """Tells the supervisor of each round, and writes the progress to the log every 30 seconds."""
+    """Tells the supervisor of each round, and writes the progress to the log every 30 seconds.
 
-    def __init__(self, link: Link, total: int, every: float = 30.0) -> None:
+    `done` is the number of rounds that an earlier process has trained.
+    """
+
+    def __init__(self, link: Link, total: int, done: int = 0, every: float = 30.0) -> None:
         self._link = link
         self._total = total
+        self._done = done
         self._every = every
         self._start = self._said = time.monotonic()
 
@@ -106,7 +110,7 @@ class RoundClock:
         if now - self._said < self._every:
             return
         self._said = now
-        pace = (now - self._start) / (number + 1)
+        pace = (now - self._start) / (number + 1 - self._done)
         left = round(pace * (self._total - number - 1))
         log(
             f"Round {number + 1} of {self._total}: {pace:.2f} s a round, at most "

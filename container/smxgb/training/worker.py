@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from smxgb.rows import Group, Loaded
     from smxgb.settings import Labels
     from smxgb.supervision.link import Link
-    from smxgb.training.boosting import Trained
+    from smxgb.training.boosting import Run, Trained
     from smxgb.training.checks import Checked
     from smxgb.training.evaluation import Values
 
@@ -232,14 +232,15 @@ def _recipe(worker: _Worker, loaded: Loaded, checked: Checked) -> Recipe:
     return Recipe(parameters, settings.num_round, early_stopping)
 
 
-def _after_round(worker: _Worker) -> Callable[[int, Values], None]:
+def _after_round(worker: _Worker) -> Callable[[Run, Values], bool]:
     """Return what follows each round: the first worker logs its values, which are those of all workers."""
     rounds = RoundClock(worker.link, worker.job.parameters.settings.num_round)
 
-    def after_round(number: int, values: Values) -> None:
+    def after_round(run: Run, values: Values) -> bool:
         if worker.group.rank == 0:
-            log(evaluation_line(number, values))
-            rounds.finished(number)
+            log(evaluation_line(run.rounds - 1, values))
+            rounds.finished(run.rounds - 1)
+        return False
 
     return after_round
 

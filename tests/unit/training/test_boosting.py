@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score
 
 from smxgb.rows.group import Solo
 from smxgb.settings.metrics import parse_metric
-from smxgb.training.boosting import EarlyStopping, Recipe, boost
+from smxgb.training.boosting import EarlyStopping, Recipe, Run, boost, finish
 from smxgb.training.evaluation import Evaluator, Values, evaluation_line, fixed_point, parse_evaluation
 from smxgb.training.metrics import Problem
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from smxgb.settings.objectives import Objective
+    from smxgb.training.boosting import Trained
+    from smxgb.training.state import TrainingState
 
 HPO_REGEX = r".*\[[0-9]+\].*#011validation-mae:(\S+)"
 
@@ -38,12 +40,17 @@ def evaluator(
     return Evaluator(metrics, Problem(objective), matrices, Solo("algo-1"))
 
 
-def ignored(_: int, __: Values) -> None:
+def ignored(_: Run, __: Values) -> bool:
     """Take no notice of a round."""
+    return False
 
 
-def into(lines: list[str]) -> Callable[[int, Values], None]:
-    return lambda number, values: lines.append(evaluation_line(number, values))
+def into(lines: list[str]) -> Callable[[Run, Values], bool]:
+    def after_round(run: Run, values: Values) -> bool:
+        lines.append(evaluation_line(run.rounds - 1, values))
+        return False
+
+    return after_round
 
 
 def trees(booster: xgb.Booster) -> list[str]:
@@ -110,6 +117,98 @@ def test_early_stopping_leaves_the_model_of_the_best_round(booster: str) -> None
     assert done.rounds == len(lines) == min(60, done.best_round + 4)
     error = float(np.sqrt(np.mean((done.booster.predict(validation) - validation.get_label()) ** 2)))
     assert error == pytest.approx(min(values), rel=1e-5)
+
+
+RESUMED: dict[str, dict[str, object]] = {
+    "hist": {},
+    "sampled": {"subsample": 0.5, "colsample_bytree": 0.5, "colsample_bynode": 0.7},
+    "lossguide": {"grow_policy": "lossguide", "max_leaves": 6},
+    "gradient-based": {"sampling_method": "gradient_based", "subsample": 0.4},
+    "dart": {"booster": "dart", "rate_drop": 0.4, "subsample": 0.6},
+    "forest": {"num_parallel_tree": 3, "subsample": 0.6},
+    "approx": {"tree_method": "approx", "subsample": 0.6},
+    "exact": {"tree_method": "exact", "colsample_bylevel": 0.5},
+    "absolute error": {"objective": "reg:absoluteerror"},
+    "linear": {"booster": "gblinear", "updater": "coord_descent"},
+}
+
+
+def resumed(recipe: Recipe, at: int) -> tuple[Trained, Trained, list[str], list[str]]:
+    """Train in one go, and with a break after `at` rounds; return both results and their lines."""
+    train, validation = diabetes()
+    states: list[TrainingState] = []
+    whole_lines: list[str] = []
+    lines: list[str] = []
+
+    def stop(run: Run, values: Values) -> bool:
+        lines.append(evaluation_line(run.rounds - 1, values))
+        states.append(run.state())
+        return run.rounds == at
+
+    seen = evaluator(["rmse"], train=train, validation=validation)
+    whole = boost(recipe, train, seen, into(whole_lines))
+    broken = boost(recipe, train, seen, stop)
+    assert broken.is_stopped
+    assert broken.rounds == at
+    go_on = Evaluator([parse_metric("rmse")], Problem("reg:squarederror"), seen.matrices, Solo("algo-1"))
+    return whole, boost(recipe, train, go_on, into(lines), states[-1]), whole_lines, lines
+
+
+@pytest.mark.parametrize("kind", RESUMED)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_training_that_goes_on_from_a_state_gives_the_bytes_of_training_in_one_go(kind: str) -> None:
+    parameters = {"nthread": 1, "seed": 5, "seed_per_iteration": 1, "max_depth": 3, **RESUMED[kind]}
+    whole, again, whole_lines, lines = resumed(Recipe(parameters, 9), 4)
+    assert again.booster.save_raw("ubj") == whole.booster.save_raw("ubj")
+    assert (again.history, lines) == (whole.history, whole_lines)
+
+
+@pytest.mark.parametrize("at", [2, 9])
+@pytest.mark.parametrize("booster", ["gbtree", "dart"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_early_stopping_goes_on_with_its_best_round_before_and_after_it(booster: str, at: int) -> None:
+    parameters = {"booster": booster, "eta": 0.6, "nthread": 1, "seed": 1, "seed_per_iteration": 1}
+    parameters |= {"rate_drop": 0.5} if booster == "dart" else {}
+    rule = EarlyStopping(8, "rmse", "validation", maximise=False)
+    whole, again, whole_lines, lines = resumed(Recipe(parameters, 60, rule), at)
+    assert whole.rounds < 60
+    assert again.booster.save_raw("ubj") == whole.booster.save_raw("ubj")
+    assert (again.best_round, again.best_score, lines) == (whole.best_round, whole.best_score, whole_lines)
+
+
+def test_training_that_early_stopping_has_ended_stays_ended() -> None:
+    train, validation = diabetes()
+    rule = EarlyStopping(2, "rmse", "validation", maximise=False)
+    states: list[TrainingState] = []
+
+    def keep(run: Run, _: Values) -> bool:
+        states.append(run.state())
+        return False
+
+    parameters = {"eta": 0.9, "nthread": 1, "seed_per_iteration": 1}
+    seen = evaluator(["rmse"], validation=validation)
+    whole = boost(Recipe(parameters, 60, rule), train, seen, keep)
+    longer = Recipe(parameters, 200, rule)
+    again = boost(longer, train, seen, ignored, states[-1])
+    assert whole.rounds == again.rounds < 60
+    for same in (again, finish(longer, states[-1])):
+        assert same.booster.save_raw("ubj") == whole.booster.save_raw("ubj")
+        assert not same.is_stopped
+
+
+def test_a_metric_that_is_new_has_no_value_in_the_rounds_before() -> None:
+    train, _ = diabetes()
+    states: list[TrainingState] = []
+
+    def stop(run: Run, _: Values) -> bool:
+        states.append(run.state())
+        return run.rounds == 2
+
+    recipe = Recipe({"nthread": 1}, 3)
+    boost(recipe, train, evaluator(["rmse"], train=train), stop)
+    done = boost(recipe, train, evaluator(["mae"], train=train), ignored, states[-1])
+    assert list(done.history["train"]) == ["mae"]
+    assert [math.isnan(value) for value in done.history["train"]["mae"]] == [True, True, False]
 
 
 def test_early_stopping_follows_a_metric_that_is_to_grow() -> None:
