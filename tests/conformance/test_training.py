@@ -198,19 +198,6 @@ def test_a_weight_column_weighs_the_rows(tmp_path: Path) -> None:
     np.testing.assert_allclose(done.predict(table.iloc[:, 1:]), plain.inplace_predict(features), rtol=1e-5)
 
 
-def test_a_job_with_checkpoints_and_spot_settings_runs_with_one_line_of_warning(tmp_path: Path) -> None:
-    write_opt_ml(
-        tmp_path,
-        hyperparameters={"num_round": 2, "save_model_on_termination": "true"},
-        channels={"train": diabetes()},
-        checkpointconfig={"LocalPath": "/opt/ml/checkpoints"},
-    )
-    done = work(tmp_path)
-    assert done.code == 0, done.log
-    assert done.log.count("this version writes no checkpoints") == 1
-    assert done.log.count("save_model_on_termination has no effect yet") == 1
-
-
 def test_fast_file_mode_gives_the_model_of_file_mode(tmp_path: Path) -> None:
     table = diabetes()
     models = []

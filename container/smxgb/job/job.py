@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smxgb.environment import Paths, can_write, read_hosts, read_json
-from smxgb.errors import Mistakes
+from smxgb.errors import Mistakes, UserError
 from smxgb.job.sources import SAGEMAKER, Sources, read_channels, read_settings
 from smxgb.job.team import choose_team, refuse_pipes
 from smxgb.machine import read_machine
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 class Job:
     """One training job, as one host sees it.
 
-    `notes` are lines for the log: what was read differently from how it is written, and what has no effect.
+    `checkpoints` is the folder of checkpoints, None if none are asked for. `notes` are lines for the log:
+    what was read differently from how it is written, and what has no effect.
     """
 
     paths: Paths
@@ -37,6 +39,7 @@ class Job:
     channels: Channels
     team: Team
     notes: tuple[str, ...]
+    checkpoints: Path | None = None
 
     @property
     def threads(self) -> int:
@@ -60,8 +63,9 @@ def load_job(environ: Mapping[str, str], sources: Sources = SAGEMAKER) -> Job:
         parameters = read_settings(paths, sources, mistakes)
     with mistakes.collect():
         channels = read_channels(paths, sources, alone=hosts is None or len(hosts.names) == 1)
+    checkpoints = None
     with mistakes.collect():
-        checkpoints = read_json(paths.config / "checkpointconfig.json")
+        checkpoints = _checkpoint_folder(paths)
     if parameters:
         team = choose_team(parameters, hosts, machine, mistakes)
         _check_spool_dir(parameters, mistakes)
@@ -72,13 +76,26 @@ def load_job(environ: Mapping[str, str], sources: Sources = SAGEMAKER) -> Job:
     assert hosts and parameters and channels and team  # noqa: S101, PT018 - or there was a mistake
     settings = parameters.settings
     notes = [*parameters.notes, *channels.notes, *_unused(settings, channels)]
-    if checkpoints:
-        notes.append(
-            "checkpointconfig.json is there, but this version writes no checkpoints: a restart begins anew."
-        )
+    if checkpoints is None:
+        notes.append("No checkpoints are written: there is no checkpointconfig.json (checkpoint_s3_uri).")
     if settings.save_model_on_termination:
         notes.append("save_model_on_termination has no effect yet: a stopped job leaves no model.")
-    return Job(paths, hosts, machine, parameters, channels, team, tuple(notes))
+    return Job(paths, hosts, machine, parameters, channels, team, tuple(notes), checkpoints)
+
+
+def _checkpoint_folder(paths: Paths) -> Path | None:
+    """Return the folder that checkpointconfig.json names, None without that file. Raises UserError."""
+    file = paths.config / "checkpointconfig.json"
+    config = read_json(file)
+    if not config:
+        return None
+    folder = config.get("LocalPath", paths.base / "checkpoints")
+    if not isinstance(folder, str | Path) or not Path(folder).is_absolute():
+        raise UserError(
+            f"{file}: LocalPath is {json.dumps(folder)}: it must be the full path of "
+            "a folder, as /opt/ml/checkpoints."
+        )
+    return Path(folder)
 
 
 def _cross_check(parameters: Parsed, team: Team, channels: Channels, mistakes: Mistakes) -> None:

@@ -7,7 +7,7 @@ from smxgb.settings.label_domains import BINARY, DISTINCT, GAINED, PROBABILITY, 
 from smxgb.settings.metric_choice import tunes_on_train
 from smxgb.settings.metrics import CURVES, METRICS, Curve, Metric
 from smxgb.settings.objectives import OBJECTIVES, Objective, kind_of
-from smxgb.settings.parsing import Parsed, booster_params, parse
+from smxgb.settings.parsing import Parsed, booster_params, parse, shaping_settings
 from smxgb.settings.value_types import ColumnRef
 
 __all__ = [
@@ -35,5 +35,6 @@ __all__ = [
     "parse",
     "resolve_constraints",
     "settings_table",
+    "shaping_settings",
     "tunes_on_train",
 ]

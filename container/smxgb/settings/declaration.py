@@ -56,7 +56,8 @@ class Trait:
 
     `use` says who reads it, `aliases` are its other names, `tune` is the range for automatic tuning. `common`
     says that most jobs set it, so that the README shows it first; `varies`, that XGBoost has no fixed default
-    of it, since the data, the machine or other settings decide.
+    of it, since the data, the machine or other settings decide; `free`, that it does not shape the model, so
+    that a job may go on from a checkpoint with another value.
     """
 
     use: Use
@@ -64,6 +65,7 @@ class Trait:
     tune: tuple[float, float] | None = None
     common: bool = False
     varies: bool = False
+    free: bool = False
 
 
 def _declared(use: Use, meaning: str, *, default: object = None, name: str | None = None, **more: Any) -> Any:
@@ -91,7 +93,9 @@ class Hyperparameters(BaseModel):
         frozen=True, strict=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True
     )
 
-    num_round: Positive = _container("Number of boosting rounds.", default=..., tune=(1, 4000), common=True)
+    num_round: Positive = _container(
+        "Number of boosting rounds.", default=..., tune=(1, 4000), common=True, free=True
+    )
     objective: Annotated[Objective, WORD] = _xgboost(
         "What is learned, and from which labels.", default="reg:squarederror", common=True
     )
@@ -99,7 +103,7 @@ class Hyperparameters(BaseModel):
         "Number of classes of a multi: objective; absent: counted from the labels.", varies=True
     )
     eval_metric: ListOf[Text] = _container(
-        "Metrics to log each round; absent: the objective's own.", default=(), common=True
+        "Metrics to log each round; absent: the objective's own.", default=(), common=True, free=True
     )
     early_stopping_rounds: Positive | None = _container(
         "Stop after so many rounds without a better value on the validation channel, or on "
@@ -107,26 +111,28 @@ class Hyperparameters(BaseModel):
         common=True,
     )
     early_stopping_metric: Text | None = _container(
-        "The metric that early stopping watches; absent: the last of eval_metric."
+        "The metric that early stopping watches; absent: the last of eval_metric.", free=True
     )
     eval_train: Switch = _container(
-        "Log the metrics on the training rows too; false saves time.", default=True
+        "Log the metrics on the training rows too; false saves time.", default=True, free=True
     )
     tuning_metric: Text | None = _container(
-        "Metric that automatic tuning optimises, as validation:auc.", name="_tuning_objective_metric"
+        "Metric that automatic tuning optimises, as validation:auc.",
+        name="_tuning_objective_metric",
+        free=True,
     )
 
     booster: Annotated[Literal["gbtree", "gblinear", "dart"], WORD] | None = _xgboost("Kind of model.")
     device: Annotated[Literal["cpu", "cuda"], WORD] | None = _xgboost(
-        "Where to train; absent: a GPU if there is one.", varies=True
+        "Where to train; absent: a GPU if there is one.", varies=True, free=True
     )
     tree_method: Annotated[Literal["auto", "exact", "approx", "hist"], WORD] | None = _xgboost(
         "How splits are searched; the old gpu_hist is hist with device=cuda."
     )
     nthread: Positive | None = _xgboost(
-        "Threads; absent: the processors that the job may use.", aliases=("n_jobs",), varies=True
+        "Threads; absent: the processors that the job may use.", aliases=("n_jobs",), varies=True, free=True
     )
-    verbosity: Verbosity | None = _xgboost("XGBoost's own messages: 0 none, 3 all.")
+    verbosity: Verbosity | None = _xgboost("XGBoost's own messages: 0 none, 3 all.", free=True)
     seed: Seed | None = _xgboost(
         "Seed of all that is drawn at random.", aliases=("random_state",), common=True
     )
@@ -254,30 +260,48 @@ class Hyperparameters(BaseModel):
     num_cv_round: Positive | None = _container(
         "Repeats of the cross validation (refused in this version).", name="_num_cv_round"
     )
-    use_dask_gpu_training: Switch = _container("Train with Dask on all GPUs.", default=False)
+    use_dask_gpu_training: Switch = _container("Train with Dask on all GPUs.", default=False, free=True)
     save_model_on_termination: Switch = _container(
-        "Keep a stopped job's model (no effect yet).", default=False
+        "Keep a stopped job's model (no effect yet).", default=False, free=True
+    )
+    checkpoint_interval: Positive | None = _container(
+        "Rounds between two checkpoints; absent: by time, at least every 5 minutes.",
+        free=True,
+    )
+    checkpoint_keep: Positive = _container("Checkpoints to keep, the newest.", default=5, free=True)
+    checkpoint_mismatch: Annotated[Literal["error", "restart"], WORD] = _container(
+        "What to do with a checkpoint of a job that differs: fail, or begin anew.", default="error", free=True
     )
     workers_per_host: Positive | None = _container(
-        "Workers of a host, with use_dask_gpu_training or GPUs; absent: 1, or one a GPU."
+        "Workers of a host, with use_dask_gpu_training or GPUs; absent: 1, or one a GPU.", free=True
     )
-    spool_dir: Text | None = _container("Folder for parsed batches; absent: the volume with most free space.")
+    spool_dir: Text | None = _container(
+        "Folder for parsed batches; absent: the volume with most free space.", free=True
+    )
     collective_timeout: Seconds = _container(
-        "Seconds that an operation of all workers may take.", default=1800
+        "Seconds that an operation of all workers may take.", default=1800, free=True
     )
     start_timeout: Seconds = _container(
-        "Seconds within which all hosts must be there.", default=Limits.start_timeout
+        "Seconds within which all hosts must be there.", default=Limits.start_timeout, free=True
     )
     silence_timeout: Seconds = _container(
-        "Seconds without a sign of life before a host counts as lost.", default=Limits.silence_timeout
+        "Seconds without a sign of life before a host counts as lost.",
+        default=Limits.silence_timeout,
+        free=True,
     )
-    control_port: Port = _container("Port of the hosts' control channel.", default=Limits.control_port)
+    control_port: Port = _container(
+        "Port of the hosts' control channel.", default=Limits.control_port, free=True
+    )
     tracker_port: Port = _container(
-        "Port of XGBoost's tracker, by which the workers of several hosts find each other.", default=9091
+        "Port of XGBoost's tracker, by which the workers of several hosts find each other.",
+        default=9091,
+        free=True,
     )
-    scheduler_port: Port = _container("Port of Dask's scheduler, with several hosts.", default=8786)
+    scheduler_port: Port = _container(
+        "Port of Dask's scheduler, with several hosts.", default=8786, free=True
+    )
     dashboard: Switch = _container(
-        f"Run Dask's dashboard on the first host, port {DASHBOARD_PORT}.", default=False
+        f"Run Dask's dashboard on the first host, port {DASHBOARD_PORT}.", default=False, free=True
     )
 
     @property

@@ -83,6 +83,15 @@ def booster_params(parsed: Parsed) -> dict[str, object]:
     return {"seed_per_iteration": 1, **upstream.declared_params(parsed.settings), **parsed.extra}
 
 
+def shaping_settings(parsed: Parsed) -> dict[str, object]:
+    """Return the settings that shape the model, by their names."""
+    settings = parsed.settings.model_dump(by_alias=True, exclude_none=True)
+    shaping = {name: value for name, value in settings.items() if not TRAITS[name].free}
+    if parsed.settings.early_stopping_rounds:
+        shaping["early stopping's metric"] = parsed.monitored.name
+    return {**shaping, **parsed.extra}
+
+
 def _checked(given: Mapping[str, Given], mistakes: Mistakes) -> tuple[Hyperparameters, set[str]]:
     """Return the settings without those that are wrong, and the names of these, after noting why."""
     values = {name: setting.value for name, setting in given.items()}

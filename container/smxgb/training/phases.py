@@ -64,6 +64,10 @@ class PhaseClock:
         """The phases so far, in the order in which they first began."""
         return tuple(self._phases.values())
 
+    def seconds(self, name: PhaseName) -> float:
+        """Return how long a phase took, 0 if there was none."""
+        return self._phases[name].seconds if name in self._phases else 0.0
+
     @property
     def peak_memory(self) -> int:
         """The most bytes that were resident at any time since the process began."""

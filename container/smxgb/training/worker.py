@@ -24,9 +24,10 @@ from smxgb.training.artifacts import (
     stage_model,
     stage_report,
 )
-from smxgb.training.boosting import EarlyStopping, Recipe, boost
+from smxgb.training.boosting import EarlyStopping, Recipe, boost, finish
 from smxgb.training.checks import Seen, check_groups, check_rows
 from smxgb.training.evaluation import Evaluator, evaluation_line
+from smxgb.training.journal import open_journal
 from smxgb.training.matrix import MatrixOptions, build_matrix
 from smxgb.training.metrics import Problem
 from smxgb.training.model import are_alike, probe
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from smxgb.training.boosting import Run, Trained
     from smxgb.training.checks import Checked
     from smxgb.training.evaluation import Values
+    from smxgb.training.journal import Journal
 
 
 @dataclass(frozen=True)
@@ -163,15 +165,24 @@ def _labels(loaded: Loaded, group: Group) -> dict[str, Labels]:
 
 
 def _train(worker: _Worker, loaded: Loaded, checked: Checked, scratch: Path) -> Trained:
-    """Build the matrices and train on them.
+    """Build the matrices and train on them, from the newest checkpoint if there is one.
 
     The matrices are gone when this returns: they must not outlive their files in `scratch`.
     """
+    recipe = _recipe(worker, loaded, checked)
+    journal = open_journal(worker.job, worker.group, loaded, checked.classes)
+    start = journal.start(recipe)
+    if start and recipe.is_over(start.rounds, start.best):
+        worker.say(f"All {start.rounds} rounds are done: the model is written.")
+        return finish(recipe, start)
     with worker.clock.phase("matrix"):
         matrices = _matrices(worker, loaded, checked, scratch)
     with worker.clock.phase("train"):
         evaluator = _evaluator(worker, loaded, checked, matrices)
-        return boost(_recipe(worker, loaded, checked), matrices["train"], evaluator, _after_round(worker))
+        after_round = _after_round(worker, recipe, journal, start.rounds if start else 0)
+        trained = boost(recipe, matrices["train"], evaluator, after_round, start)
+    journal.tell(worker.clock.seconds("train"))
+    return trained
 
 
 def _matrices(worker: _Worker, loaded: Loaded, checked: Checked, scratch: Path) -> dict[str, xgb.DMatrix]:
@@ -232,14 +243,17 @@ def _recipe(worker: _Worker, loaded: Loaded, checked: Checked) -> Recipe:
     return Recipe(parameters, settings.num_round, early_stopping)
 
 
-def _after_round(worker: _Worker) -> Callable[[Run, Values], bool]:
-    """Return what follows each round: the first worker logs its values, which are those of all workers."""
-    rounds = RoundClock(worker.link, worker.job.parameters.settings.num_round)
+def _after_round(
+    worker: _Worker, recipe: Recipe, journal: Journal, done: int
+) -> Callable[[Run, Values], bool]:
+    """Return what follows each round. The first worker logs its values, which are those of all workers."""
+    rounds = RoundClock(worker.link, recipe.rounds, done)
 
     def after_round(run: Run, values: Values) -> bool:
         if worker.group.rank == 0:
             log(evaluation_line(run.rounds - 1, values))
             rounds.finished(run.rounds - 1)
+        journal.after_round(run, is_last=run.is_over)
         return False
 
     return after_round
