@@ -22,12 +22,13 @@ class Limits:
     """The port of the control channel, and times in seconds.
 
     All hosts must have connected within `start_timeout`. A host that sends nothing for `silence_timeout` is
-    lost.
+    lost. A job that is told to stop has `stop_timeout` for its present round and for saving.
     """
 
     control_port: int = 7890
     start_timeout: int = 900
     silence_timeout: int = 30
+    stop_timeout: int = 100
 
     @classmethod
     def read(cls, hyperparameters: Mapping[str, object]) -> Limits:

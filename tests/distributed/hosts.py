@@ -151,10 +151,12 @@ def hosts_of(
     distribution: str | None = None,
     names: Sequence[str] | None = None,
     commands: Sequence[Sequence[str]] = (),
+    checkpoints: Path | None = None,
 ) -> Iterator[Hosts]:
     """Write the folders of a job's hosts, one for each of `channels`; what still runs at the end is killed.
 
-    `distribution` is the S3DistributionType, not said if None. `commands` go before each host's own.
+    `distribution` is the S3DistributionType, not said if None. `commands` go before each host's own. Each
+    host has a folder of its own name in `checkpoints`.
     """
     names = names or [f"127.0.0.{number}" for number in range(1, len(channels) + 1)]
     control, tracker = free_ports(names[0], 2) if names[0].startswith("127.") else (7890, 9091)
@@ -170,6 +172,7 @@ def hosts_of(
             channels=of_host,
             inputdataconfig={channel: {"TrainingInputMode": "File", **said} for channel in every},
             resourceconfig={"current_host": name, "hosts": list(names), "network_interface_name": "eth0"},
+            checkpointconfig={"LocalPath": str(checkpoints / name)} if checkpoints else None,
         )
         made.append(Host(name, folder, commands[index] if commands else ()))
     job = Hosts(made)

@@ -161,7 +161,7 @@ def test_on_one_host_a_lost_worker_ends_the_job_with_its_cause(
     assert_gone(started.values())
 
 
-def test_a_stop_leaves_no_model_no_success_and_no_process(tmp_path: Path) -> None:
+def test_a_stop_leaves_a_model_and_no_process(tmp_path: Path) -> None:
     with dask_hosts(tmp_path, [{"train": ROWS}, {"train": ROWS[26:]}], SETTINGS) as job:
         job.start()
         job[0].wait_for("[20]\t")
@@ -169,11 +169,10 @@ def test_a_stop_leaves_no_model_no_success_and_no_process(tmp_path: Path) -> Non
         for host in job:
             assert host.process is not None
             host.process.terminate()
-        # A Dask worker that gets SIGTERM waits for its task, which here would never end.
+        # A Dask worker that gets SIGTERM itself waits for its task.
         outcomes = job.wait(10)
-    assert [outcome.code for outcome in outcomes] == [143, 143]
-    assert not any(outcome.models for outcome in outcomes)
-    assert all("stopped by SIGTERM" in str(outcome.failure) for outcome in outcomes)
+    assert [outcome.code for outcome in outcomes] == [0, 0]
+    assert outcomes[0].booster().num_boosted_rounds() > 20
     assert_gone(pid for host in started for pid in host.values())
 
 

@@ -185,11 +185,10 @@ def strike(row: Row, job: Hosts, net: Network | None, short: Memory | Disk | Non
             what[row.fault](host)
 
 
-def test_a_stop_of_all_hosts_leaves_no_model_and_no_success(tmp_path: Path) -> None:
-    channels = [{"train": ROWS}, {"train": ROWS[: len(ROWS) // 2]}]
-    with hosts_of(tmp_path, channels, SETTINGS) as job:
+def test_a_stop_while_rows_are_read_leaves_no_model_and_no_success(tmp_path: Path) -> None:
+    with hosts_of(tmp_path, [{"train": SLOW_ROWS}] * 2, SETTINGS, distribution="ShardedByS3Key") as job:
         job.start()
-        job[0].wait_for("[5]\t")
+        job[0].wait_for("train/data.csv: delimiter")
         for host in job:
             assert host.process is not None
             host.process.terminate()

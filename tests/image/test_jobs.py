@@ -139,7 +139,9 @@ def test_the_limits_of_the_container_are_the_jobs(train: Train, table: pd.DataFr
     assert re.search(r"Memory: \d+ MiB free of 600 MiB", outcome.log)
 
 
-def test_docker_stop_ends_the_job_promptly_and_without_a_model(tmp_path: Path, table: pd.DataFrame) -> None:
+def test_docker_stop_ends_the_job_promptly_with_the_model_that_it_has(
+    tmp_path: Path, table: pd.DataFrame
+) -> None:
     base = write_opt_ml(
         tmp_path / "ml", hyperparameters={**SETTINGS, "num_round": 1_000_000}, channels={"train": table}
     )
@@ -147,10 +149,9 @@ def test_docker_stop_ends_the_job_promptly_and_without_a_model(tmp_path: Path, t
     container.wait_for("[10]\t")
     assert container.stop(seconds=60) < 10
     outcome = container.outcome()
-    assert outcome.code == 143, outcome.log
-    assert outcome.failure is not None
-    assert "SIGTERM" in outcome.failure
-    assert not outcome.models
+    assert outcome.code == 0, outcome.log
+    assert outcome.failure is None
+    assert outcome.booster().num_boosted_rounds() > 10
 
 
 def test_a_job_that_the_kernel_kills_for_memory_is_explained(train: Train, table: pd.DataFrame) -> None:

@@ -78,8 +78,6 @@ def load_job(environ: Mapping[str, str], sources: Sources = SAGEMAKER) -> Job:
     notes = [*parameters.notes, *channels.notes, *_unused(settings, channels)]
     if checkpoints is None:
         notes.append("No checkpoints are written: there is no checkpointconfig.json (checkpoint_s3_uri).")
-    if settings.save_model_on_termination:
-        notes.append("save_model_on_termination has no effect yet: a stopped job leaves no model.")
     return Job(paths, hosts, machine, parameters, channels, team, tuple(notes), checkpoints)
 
 

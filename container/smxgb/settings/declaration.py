@@ -262,7 +262,7 @@ class Hyperparameters(BaseModel):
     )
     use_dask_gpu_training: Switch = _container("Train with Dask on all GPUs.", default=False, free=True)
     save_model_on_termination: Switch = _container(
-        "Keep a stopped job's model (no effect yet).", default=False, free=True
+        "Keep the model of a job that is stopped; false: only its checkpoint.", default=True, free=True
     )
     checkpoint_interval: Positive | None = _container(
         "Rounds between two checkpoints; absent: by time, at least every 5 minutes.",
@@ -287,6 +287,11 @@ class Hyperparameters(BaseModel):
     silence_timeout: Seconds = _container(
         "Seconds without a sign of life before a host counts as lost.",
         default=Limits.silence_timeout,
+        free=True,
+    )
+    stop_timeout: Seconds = _container(
+        "Seconds for the present round and for saving, once the job is told to stop.",
+        default=Limits.stop_timeout,
         free=True,
     )
     control_port: Port = _container(

@@ -75,6 +75,17 @@ class Link:
                 self._rest = line + data
         raise SystemExit(128 + signal.SIGKILL)
 
+    def has_heard(self, kind: type[Message]) -> bool:
+        """Return whether a message of this kind has arrived by now. All that has arrived is dropped."""
+        if self._fd is None:
+            return False
+        poll = select.poll()
+        poll.register(self._fd, select.POLLIN)
+        while poll.poll(0) and (data := os.read(self._fd, 65_536)):
+            self._rest += data
+        *lines, self._rest = self._rest.split(b"\n")
+        return any(isinstance(decode(line), kind) for line in lines)
+
 
 class Listener:
     """The supervisor's end of the connection. `is_open` turns False when the process can send no more."""

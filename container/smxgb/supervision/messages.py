@@ -113,6 +113,11 @@ class Lead(Message):
 
 
 @dataclass(frozen=True)
+class Stop(Message):
+    """The work shall stop after its present round, and save what it has trained."""
+
+
+@dataclass(frozen=True)
 class Finished(Message):
     """The program `name`, which the work has started, has said `Succeeded` with this text."""
 

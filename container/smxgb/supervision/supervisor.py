@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from smxgb.environment import ROOT, Paths, child_environ, read_hosts, read_json
 from smxgb.errors import UserError
+from smxgb.limits import Limits
 from smxgb.log import log_error
 from smxgb.machine import oom_kills
 from smxgb.program import PROGRAM
@@ -50,8 +51,8 @@ def supervise(
         paths.failure.unlink()  # an earlier job's
     earlier = finished(paths.model)
     with _signals() as wakeup:
-        control = _join_hosts(environ, paths)
-        error = _run(command, environ, root, wakeup=wakeup, control=control, on_round=on_round)
+        control, limits = _join_hosts(environ, paths)
+        error = _run(command, environ, root, limits, wakeup=wakeup, control=control, on_round=on_round)
         if error:
             remove_unfinished(paths.model, paths.output_data)
             _report(error, paths.failure)
@@ -63,8 +64,8 @@ def supervise(
     return error.exit_code if error else 0
 
 
-def _join_hosts(environ: Mapping[str, str], paths: Paths) -> Control:
-    """Return this host's end of the control channel.
+def _join_hosts(environ: Mapping[str, str], paths: Paths) -> tuple[Control, Limits]:
+    """Return this host's end of the control channel, and the limits that the job sets.
 
     If the configuration can't be read, the host stays alone: its work reports what is wrong with it.
     """
@@ -72,15 +73,16 @@ def _join_hosts(environ: Mapping[str, str], paths: Paths) -> Control:
         hosts = read_hosts(paths)
         hyperparameters = read_json(paths.config / "hyperparameters.json")
     except (UserError, OSError):
-        return Alone()
+        return Alone(), Limits()
     job = environ.get("TRAINING_JOB_ARN") or environ.get("TRAINING_JOB_NAME")
-    return join_hosts(hosts, job, hyperparameters)
+    return join_hosts(hosts, job, hyperparameters), Limits.read(hyperparameters)
 
 
 def _run(
     command: Sequence[str],
     environ: Mapping[str, str],
     root: Path,
+    limits: Limits,
     *,
     wakeup: int,
     control: Control,
@@ -106,7 +108,9 @@ def _run(
         work = Child.start(WORK, command, child_environ(environ), silence=control.silence)
     except OSError as error:
         return unstartable(WORK, command, error)
-    return Watch(work, control, wakeup, explain, start, on_round=on_round).verdict()
+    return Watch(
+        work, control, wakeup, explain, start, grace=limits.stop_timeout, on_round=on_round
+    ).verdict()
 
 
 @contextmanager

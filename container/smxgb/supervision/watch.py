@@ -24,6 +24,7 @@ from smxgb.supervision.messages import (
     Rendezvous,
     RoundDone,
     Start,
+    Stop,
     Succeeded,
 )
 from smxgb.supervision.publishing import publish
@@ -42,14 +43,18 @@ SETTLING = 1.0
 """Seconds to wait for a better cause, when a process may have failed only because another one has."""
 
 TURN = 0.1
-"""Seconds between two checks during that time."""
+"""Seconds between two checks during that time, and while a job stops."""
+
+SAVING = ("train", "save")
+"""The phases of the work in which there is something to save."""
 
 
 class Watch:
     """Watches the processes of this host, and passes messages between them and the other hosts.
 
     `wakeup` is the descriptor from which the numbers of signals are read. `explain` returns the failure that
-    an exit status means, for a process that has reported none. `start` starts a program of the work.
+    an exit status means, for a process that has reported none. `start` starts a program of the work. A job
+    that is told to stop while it trains has `grace` seconds for its present round and for saving.
     """
 
     def __init__(
@@ -60,6 +65,7 @@ class Watch:
         explain: Callable[[Child, int], JobError],
         start: Callable[[Program], Child],
         *,
+        grace: float,
         on_round: OnRound | None = None,
     ) -> None:
         self._work = work
@@ -67,10 +73,12 @@ class Watch:
         self._wakeup = wakeup
         self._explain = explain
         self._start = start
+        self._grace = grace
         self._on_round = on_round
         self._children: dict[int, Child] = {}
         self._last_signs: dict[int, float] = {}
         self._stopped: signal.Signals | None = None
+        self._stop_by: float | None = None
         self._failures: list[tuple[float, JobError]] = []
         self._error: JobError | None = None
         self._is_done = False
@@ -115,6 +123,7 @@ class Watch:
         """Return how many milliseconds to wait at most for the next event, None for any time."""
         beats = [beat_of(child.silence) for child in self._children.values() if child.silence]
         settling = [TURN] if self._failures and self._error is None else []
+        settling += [TURN] if self._stop_by else []
         turns = [*beats, *settling, *([self._control.beat] if self._control.beat else [])]
         return 1000 * min(turns) if turns else None
 
@@ -152,11 +161,29 @@ class Watch:
         stops = [number for number in os.read(self._wakeup, 4096) if number in STOPS]
         # A success that the work has reported stands: its process is about to end.
         if stops and self._children and not self._is_done and self._work.success is None:
-            self._stopped = self._stopped or signal.Signals(stops[0])
-            self._control.stop()
-            for child in self._children.values():
-                child.kill()
+            self._stop(signal.Signals(stops[0]))
         return bool(stops)
+
+    def _stop(self, number: signal.Signals) -> None:
+        """Stop the job: after its present round if it trains, else at once, for there is nothing to save.
+
+        A second Ctrl-C stops it at once too.
+        """
+        is_repeated = self._stopped is signal.SIGINT is number
+        first, self._stopped = self._stopped is None, number if is_repeated else self._stopped or number
+        if is_repeated or not any(child.phase in SAVING for child in self._children.values()):
+            self._kill_all()
+        elif first:
+            self._stop_by = self._clock.now() + self._grace
+            log(f"{number.name}: the job stops after this round, in at most {self._grace:g} s.")
+            for child in self._children.values():
+                child.link.send(Stop())
+
+    def _kill_all(self) -> None:
+        self._stop_by = None
+        self._control.stop()
+        for child in self._children.values():
+            child.kill()
 
     def _notice_ends(self) -> None:
         """Take note of the children that have ended, and of those that are frozen."""
@@ -164,6 +191,8 @@ class Watch:
         while (pid := reap_others(self._children)) is not None:
             self._take_end(self._children[pid], None)
         now = self._clock.now()
+        if self._stop_by and now > self._stop_by:
+            self._kill_all()
         for child in list(self._children.values()):
             if child.silence and now - self._last_signs[child.pid] > child.silence:
                 self._take_end(child, frozen(child))

@@ -135,6 +135,7 @@ def final_report(
     return {
         "history": trained.history,
         "rounds": trained.rounds,
+        "stopped_after": trained.rounds if trained.is_stopped else None,
         "best_round": trained.best_round,
         "best_score": trained.best_score,
         "monitored": trained.monitored,
@@ -168,4 +169,5 @@ def closing_line(trained: Trained, path: Path) -> str:
     best = ""
     if trained.best_round is not None:
         best = f", the best is round {trained.best_round} (counted from 0)"
-    return f"Trained {counted(trained.rounds, 'round')}{best} ({', '.join(values)}). Model: {path}"
+    verb = "Stopped after" if trained.is_stopped else "Trained"
+    return f"{verb} {counted(trained.rounds, 'round')}{best} ({', '.join(values)}). Model: {path}"

@@ -5,17 +5,18 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import reduce
+from signal import SIGTERM
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from smxgb.errors import AlgorithmError
+from smxgb.errors import AlgorithmError, PlatformError
 from smxgb.log import log, notice, notices
 from smxgb.rows import FLAG, load
 from smxgb.scratch import scratch_folder
 from smxgb.settings import booster_params
 from smxgb.supervision.link import dying_after
-from smxgb.supervision.messages import Scratch, Succeeded
+from smxgb.supervision.messages import Scratch, Stop, Succeeded
 from smxgb.training import gpu
 from smxgb.training.artifacts import (
     MODEL_NAME,
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 
     import xgboost as xgb
 
-    from smxgb.errors import PlatformError
+    from smxgb.errors import JobError
     from smxgb.job import Device, Job
     from smxgb.rows import Group, Loaded
     from smxgb.settings import Labels
@@ -112,6 +113,8 @@ def run(job: Job, group: Group, link: Link, index: int = 0) -> None:
         trained = _train(worker, loaded, _check(worker, loaded), scratch)
         parameters = job.parameters
         worker.point_out(about_training(parameters.settings, parameters.monitored, trained))
+        if trained.is_stopped and not parameters.settings.save_model_on_termination:
+            raise _stopped(worker, trained)
         _check_agreement(trained.booster, group)
         # Saving needs no other worker: if it fails, no other worker must be waiting for it in the group.
         group.leave()
@@ -133,7 +136,21 @@ def _device_in_use(worker: _Worker, scratch: Path) -> AbstractContextManager[Non
 def _last_line(worker: _Worker, trained: Trained) -> str:
     if worker.group.rank == 0:
         return closing_line(trained, worker.job.paths.model / MODEL_NAME)
-    return f"Trained {counted(trained.rounds, 'round')}. The first host writes the model."
+    verb = "Stopped after" if trained.is_stopped else "Trained"
+    return f"{verb} {counted(trained.rounds, 'round')}. The first host writes the model."
+
+
+def _stopped(worker: _Worker, trained: Trained) -> JobError:
+    """Return the end of a job that is stopped and is to leave no model."""
+    kept = "and there is no checkpoint folder (checkpoint_s3_uri)"
+    if worker.job.checkpoints:
+        kept = "but its checkpoint: start the job again to go on from there"
+    return PlatformError(
+        f"the job was stopped after {counted(trained.rounds, 'round')}, no model was written "
+        f"(save_model_on_termination=false), {kept}.",
+        exit_code=128 + SIGTERM,
+        origin="everywhere",
+    )
 
 
 def _check(worker: _Worker, loaded: Loaded) -> Checked:
@@ -246,15 +263,20 @@ def _recipe(worker: _Worker, loaded: Loaded, checked: Checked) -> Recipe:
 def _after_round(
     worker: _Worker, recipe: Recipe, journal: Journal, done: int
 ) -> Callable[[Run, Values], bool]:
-    """Return what follows each round. The first worker logs its values, which are those of all workers."""
+    """Return what follows each round. The first worker logs its values, which are those of all workers.
+
+    If any worker is told to stop, all of them hear of it in the same round.
+    """
     rounds = RoundClock(worker.link, recipe.rounds, done)
 
     def after_round(run: Run, values: Values) -> bool:
         if worker.group.rank == 0:
             log(evaluation_line(run.rounds - 1, values))
             rounds.finished(run.rounds - 1)
-        journal.after_round(run, is_last=run.is_over)
-        return False
+        told = np.array([worker.link.has_heard(Stop)], np.float64)
+        is_stopped = bool(worker.group.sum(told).any())
+        journal.after_round(run, is_last=run.is_over or is_stopped)
+        return is_stopped
 
     return after_round
 

@@ -22,6 +22,7 @@ from smxgb.supervision.messages import (
     PhaseBegins,
     Rendezvous,
     Scratch,
+    Stop,
     Succeeded,
 )
 
@@ -45,6 +46,18 @@ def test_the_supervisor_hears_what_the_work_says(pipe: tuple[Link, Listener]) ->
     assert listener.listen() == said
     assert listener.is_open
     assert listener.listen() == []
+
+
+def test_the_work_hears_of_a_stop_once_and_waits_for_none(pipe: tuple[Link, Listener]) -> None:
+    link, listener = pipe
+    assert not link.has_heard(Stop)
+    listener.send(Finished("another", "done"))
+    assert not link.has_heard(Stop)
+    listener.send(Stop())
+    listener.send(Finished("another", "done"))
+    assert link.has_heard(Stop)
+    assert not link.has_heard(Stop)
+    assert not Link().has_heard(Stop)
 
 
 def test_a_message_longer_than_the_pipe_arrives_whole() -> None:

@@ -31,7 +31,7 @@ import os, signal, subprocess, sys, time
 from pathlib import Path
 from smxgb.errors import AlgorithmError, PlatformError, UserError
 from smxgb.supervision.link import Link, die_with_parent
-from smxgb.supervision.messages import Failed, PhaseBegins, Scratch, Succeeded
+from smxgb.supervision.messages import Failed, PhaseBegins, Scratch, Stop, Succeeded
 fd = int(sys.argv[-1])
 link = Link(fd)
 die_with_parent(fd)
@@ -197,7 +197,7 @@ def test_a_stop_ends_the_work_at_once_and_leaves_no_half_written_model(
 ) -> None:
     half = job.write("model/.smxgb-model-1.ubj", "half")
     work = (
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN); link.send(PhaseBegins('train'))\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN); link.send(PhaseBegins('matrix'))\n"
         "print(os.getpid(), flush=True)"
     )
     with job.running(f"{work}; time.sleep(60)") as process:
@@ -211,8 +211,52 @@ def test_a_stop_ends_the_work_at_once_and_leaves_no_half_written_model(
     assert not half.exists()
     assert job.failure is not None
     assert job.failure.startswith(
-        f"PlatformError: the job was stopped by {number.name} in phase train, and no model"
+        f"PlatformError: the job was stopped by {number.name} in phase matrix, and no model"
     )
+
+
+SAVES = """
+print("trains", flush=True)
+while not link.has_heard(Stop):
+    time.sleep(0.01)
+print("told", flush=True)
+"""
+
+
+def test_a_stop_in_training_is_told_to_the_work_which_saves_what_it_has(job: Job) -> None:
+    work = f"link.send(PhaseBegins('train')){SAVES}link.send(Succeeded('saved'))"
+    with job.running(work) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.terminate()
+        out, _ = process.communicate(timeout=10)
+    assert process.returncode == 0
+    assert out.splitlines()[-2:] == ["told", "saved"]
+    assert job.failure is None
+
+
+def test_a_round_longer_than_the_grace_is_cut_off_and_a_second_stop_does_not_undo_the_first(job: Job) -> None:
+    job.write("input/config/hyperparameters.json", '{"stop_timeout": "1"}')
+    with job.running(f"link.send(PhaseBegins('train')){SAVES}time.sleep(60)") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "trains\n"
+        process.terminate()
+        while process.stdout.readline() != "told\n":
+            pass
+        process.terminate()
+        assert process.wait(10) == 143
+    assert str(job.failure).startswith("PlatformError: the job was stopped by SIGTERM in phase train, and no")
+
+
+def test_a_second_ctrl_c_ends_the_job_at_once(job: Job) -> None:
+    with job.running(f"link.send(PhaseBegins('train')){SAVES}time.sleep(60)") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        while process.stdout.readline() != "told\n":
+            pass
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
 
 
 def test_a_stop_comes_too_late_for_work_that_is_done(job: Job) -> None:

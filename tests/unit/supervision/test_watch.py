@@ -60,7 +60,9 @@ class Host:
     def verdict(self, script: str, silence: float | None = None) -> JobError | None:
         command = (sys.executable, "-c", f"BEGIN = {BEGIN!r}\n{BEGIN}{script}", str(self.folder))
         work = Child.start(WORK, command, os.environ, silence=silence)
-        watch = Watch(work, self.control, self.wakeup, unreported, start, on_round=self.rounds.append)
+        watch = Watch(
+            work, self.control, self.wakeup, unreported, start, grace=1.0, on_round=self.rounds.append
+        )
         return watch.verdict()
 
     def receive(self, number: signal.Signals) -> None:
