@@ -137,7 +137,8 @@ TABLE = {
         {"tree_method": "exact", "max_depth": 0},
     ),
     "updating no model": Mistake(
-        "UserError: process_type=update changes an earlier model's trees, and a job has none: leave it out.",
+        "UserError: process_type=update changes an earlier model's trees, and a job has none: leave it out, "
+        "or give the model in a channel 'model'.",
         {"process_type": "update", "updater": "refresh"},
     ),
     "an updater of another booster": Mistake(

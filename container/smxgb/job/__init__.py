@@ -1,5 +1,6 @@
 """The job: hosts, settings and channels as one frozen value, and who trains."""
 
+from smxgb.job.base_model import BaseModel, read_model
 from smxgb.job.channels import Channel, Channels, DataFile, Name, is_data
 from smxgb.job.compression import (
     SUFFIXES,
@@ -34,6 +35,7 @@ __all__ = [
     "PARQUET_MAGIC",
     "RECORDIO_MAGIC",
     "SUFFIXES",
+    "BaseModel",
     "Channel",
     "Channels",
     "ContentType",
@@ -57,5 +59,6 @@ __all__ = [
     "overlaps",
     "read_fully",
     "read_hyperparameters",
+    "read_model",
     "read_settings",
 ]

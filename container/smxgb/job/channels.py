@@ -34,8 +34,8 @@ SPELLINGS: Mapping[str, Name] = {
     "valid": "validation",
     "val": "validation",
 }
-# Channels of the SDKs themselves: the user's script, and the SDK's launcher.
-SILENT = {"code", "sm_drivers"}
+# Channels without rows: the user's script, the SDK's launcher, and the model to go on from (`base_model`).
+SILENT = {"code", "sm_drivers", "model"}
 FIRST_EPOCH = 0
 """SageMaker numbers the FIFOs of a channel, one for each pass over its data, from 0."""
 

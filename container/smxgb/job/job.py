@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from smxgb.environment import Paths, can_write, read_hosts, read_json
 from smxgb.errors import Mistakes, UserError
+from smxgb.job.base_model import find_base_model
 from smxgb.job.sources import SAGEMAKER, Sources, read_channels, read_settings
 from smxgb.job.team import choose_team, refuse_pipes
 from smxgb.machine import read_machine
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from smxgb.environment import Hosts
+    from smxgb.job.base_model import BaseModel
     from smxgb.job.channels import Channels
     from smxgb.job.team import Team
     from smxgb.machine import Machine
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
 class Job:
     """One training job, as one host sees it.
 
-    `checkpoints` is the folder of checkpoints, None if none are asked for. `notes` are lines for the log:
+    `checkpoints` is the folder of checkpoints, None if none are asked for. `base` is the model that training
+    goes on from, None if it begins with the first round. `notes` are lines for the log:
     what was read differently from how it is written, and what has no effect.
     """
 
@@ -40,6 +43,7 @@ class Job:
     team: Team
     notes: tuple[str, ...]
     checkpoints: Path | None = None
+    base: BaseModel | None = None
 
     @property
     def threads(self) -> int:
@@ -59,14 +63,19 @@ def load_job(environ: Mapping[str, str], sources: Sources = SAGEMAKER) -> Job:
     hosts = parameters = channels = team = None
     with mistakes.collect():
         hosts = read_hosts(paths)
+    base = None
     with mistakes.collect():
-        parameters = read_settings(paths, sources, mistakes)
+        base = find_base_model(paths) if sources.channels is None else None
+    with mistakes.collect():
+        parameters = read_settings(paths, sources, mistakes, base)
     with mistakes.collect():
         channels = read_channels(paths, sources, alone=hosts is None or len(hosts.names) == 1)
     checkpoints = None
     with mistakes.collect():
         checkpoints = _checkpoint_folder(paths)
     if parameters:
+        if base:
+            base.check(parameters, mistakes)
         team = choose_team(parameters, hosts, machine, mistakes)
         _check_spool_dir(parameters, mistakes)
         _refuse_what_comes_later(parameters, mistakes)
@@ -76,9 +85,11 @@ def load_job(environ: Mapping[str, str], sources: Sources = SAGEMAKER) -> Job:
     assert hosts and parameters and channels and team  # noqa: S101, PT018 - or there was a mistake
     settings = parameters.settings
     notes = [*parameters.notes, *channels.notes, *_unused(settings, channels)]
+    if base:
+        notes.append(base.describe())
     if checkpoints is None:
         notes.append("No checkpoints are written: there is no checkpointconfig.json (checkpoint_s3_uri).")
-    return Job(paths, hosts, machine, parameters, channels, team, tuple(notes), checkpoints)
+    return Job(paths, hosts, machine, parameters, channels, team, tuple(notes), checkpoints, base)
 
 
 def _checkpoint_folder(paths: Paths) -> Path | None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from smxgb.environment import Paths
     from smxgb.errors import Mistakes
+    from smxgb.job.base_model import BaseModel
     from smxgb.job.channels import Channels
     from smxgb.settings import Parsed
 
@@ -37,13 +38,21 @@ SAGEMAKER = Sources()
 """Everything comes from where SageMaker puts it."""
 
 
-def read_settings(paths: Paths, sources: Sources, mistakes: Mistakes | None = None) -> Parsed:
-    """Return the job's settings.
+def read_settings(
+    paths: Paths,
+    sources: Sources,
+    mistakes: Mistakes | None = None,
+    base: BaseModel | None = None,
+) -> Parsed:
+    """Return the job's settings; what they do not say comes from the model that training goes on from.
 
     Raises UserError for a file that can't be read, and for what is wrong with the settings unless `mistakes`
     is there to note that.
     """
-    return parse(read_hyperparameters(paths, sources), mistakes)
+    given = read_hyperparameters(paths, sources)
+    if base is None:
+        return parse(given, mistakes)
+    return parse({**base.settings, **given}, mistakes, has_model=True)
 
 
 def read_hyperparameters(paths: Paths, sources: Sources) -> Mapping[str, object]:

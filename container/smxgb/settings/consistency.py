@@ -20,13 +20,16 @@ _LINEAR_UPDATERS = frozenset({"shotgun", "coord_descent"})
 _MODIFIERS = frozenset({"refresh", "prune"})
 
 
-def conflicts(settings: Hyperparameters) -> Iterator[Finding]:
-    """Yield the settings that contradict each other, or need one that is absent."""
+def conflicts(settings: Hyperparameters, *, has_model: bool = False) -> Iterator[Finding]:
+    """Yield the settings that contradict each other, or need one that is absent.
+
+    `has_model` says that training goes on from a model.
+    """
     yield from _about_objective(settings)
     yield from _about_groups(settings)
     yield from _about_base_score(settings)
     yield from _about_trees(settings)
-    yield from _about_updaters(settings)
+    yield from _about_updaters(settings, has_model=has_model)
     yield from _about_columns(settings)
     yield from _about_categories(settings)
     yield from _about_cross_validation(settings)
@@ -129,12 +132,9 @@ def _about_trees(settings: Hyperparameters) -> Iterator[Finding]:
         )
 
 
-def _about_updaters(settings: Hyperparameters) -> Iterator[Finding]:
+def _about_updaters(settings: Hyperparameters, *, has_model: bool) -> Iterator[Finding]:
     if settings.process_type == "update":
-        yield _finding(
-            {"process_type"},
-            "process_type=update changes an earlier model's trees, and a job has none: leave it out.",
-        )
+        yield from _about_updates(settings, has_model=has_model)
         return
     updaters = settings.updater or ()
     linear = settings.booster == "gblinear"
@@ -161,6 +161,20 @@ def _about_updaters(settings: Hyperparameters) -> Iterator[Finding]:
             {"updater"},
             f"updater={updaters[0]} changes trees and builds none: put one that grows trees before it, "
             "as in grow_colmaker,prune, or leave updater out.",
+        )
+
+
+def _about_updates(settings: Hyperparameters, *, has_model: bool) -> Iterator[Finding]:
+    if not has_model:
+        yield _finding(
+            {"process_type"},
+            "process_type=update changes an earlier model's trees, and a job has none: leave it out, "
+            "or give the model in a channel 'model'.",
+        )
+    elif not set(settings.updater or ("none",)) <= _MODIFIERS:
+        yield _finding(
+            {"process_type", "updater"},
+            "process_type=update needs updaters that change trees: set updater=refresh, or refresh,prune.",
         )
 
 

@@ -312,6 +312,8 @@ class Hyperparameters(BaseModel):
     @property
     def method(self) -> Method:
         """The tree method in effect: updaters take the place of `tree_method`, and each belongs to one."""
+        if self.process_type == "update":
+            return "approx"  # refresh takes a plain matrix
         if self.updater:
             if "grow_colmaker" in self.updater:
                 return "exact"

@@ -43,8 +43,10 @@ class Parsed:
     shown: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
-def parse(raw: Mapping[str, object], mistakes: Mistakes | None = None) -> Parsed:
+def parse(raw: Mapping[str, object], mistakes: Mistakes | None = None, *, has_model: bool = False) -> Parsed:
     """Return the settings that the content of hyperparameters.json stands for.
+
+    `has_model` says that training goes on from a model.
 
     Raises UserError with every mistake that can be found without a look at channels and data, unless
     `mistakes` is there to note them: settings that are wrong are then left out.
@@ -53,7 +55,7 @@ def parse(raw: Mapping[str, object], mistakes: Mistakes | None = None) -> Parsed
     items = sort_items(raw, found)
     old = modernise(items.settings, items.obsolete, found)
     settings, wrong = _checked(items.settings, found)
-    for names, text in consistency.conflicts(settings):
+    for names, text in consistency.conflicts(settings, has_model=has_model):
         if not names & wrong:
             found.add(text)
     choice = choose_metrics(settings, found, objective_known="objective" not in wrong)

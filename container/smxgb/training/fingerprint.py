@@ -11,6 +11,7 @@ from smxgb.settings import shaping_settings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from smxgb.job import BaseModel
     from smxgb.rows import Schema, Summary
     from smxgb.settings import Parsed
 
@@ -22,9 +23,13 @@ LONGEST = 60
 
 
 def fingerprint(
-    parameters: Parsed, schema: Schema, rows: Mapping[str, Summary], classes: int | None
+    parameters: Parsed,
+    schema: Schema,
+    rows: Mapping[str, Summary],
+    classes: int | None,
+    base: BaseModel | None = None,
 ) -> Facts:
-    """Return what shapes the model of a job: its settings, features and rows.
+    """Return what shapes the model of a job: its settings, features, rows and the model that it goes on from.
 
     Not among it are the number of rounds, metrics, the device, hosts, and how the job is run.
     """
@@ -33,6 +38,8 @@ def fingerprint(
     if not schema.invented:
         facts["feature names"] = schema.names
     facts |= {f"categories of {name}": found for name, found in schema.categories.items()}
+    if base:
+        facts["model of channel 'model'"] = hashlib.sha256(base.data).hexdigest()[:8]
     for name, summary in rows.items():
         facts[f"rows of {name}"] = summary.rows
         if summary.label:

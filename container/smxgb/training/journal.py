@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from smxgb.log import log
+from smxgb.training.base_state import state_of
 from smxgb.training.checkpoint_file import Checkpoint, decode, encode
 from smxgb.training.checkpoints import CheckpointFolder, CheckpointWriter
 from smxgb.training.fingerprint import fingerprint
@@ -23,30 +24,37 @@ class Journal:
     Args:
         job: The job.
         group: All workers.
+        first: The state of the model that training goes on from, None without one.
         writer: Writes the checkpoints; None on other workers than the first, and where there is no folder.
         folder: Where they are; None as `writer`.
     """
 
     def __init__(
-        self, job: Job, group: Group, folder: CheckpointFolder | None, writer: CheckpointWriter | None
+        self,
+        job: Job,
+        group: Group,
+        first: TrainingState | None,
+        folder: CheckpointFolder | None = None,
+        writer: CheckpointWriter | None = None,
     ) -> None:
+        self._first = first
         self._job = job
         self._group = group
         self._folder = folder
         self._writer = writer
 
     def start(self, recipe: Recipe) -> TrainingState | None:
-        """Return the state from which all workers go on, None for the first round.
+        """Return the state from which all workers go on, None if they begin with no model.
 
         The first worker reads it and sends it to the others, so it matters not which host has the folder.
 
         Raises UserError if the folder holds only checkpoints of jobs that differ.
         """
         if self._job.checkpoints is None:
-            return None
+            return self._first
         found = self._found(recipe) if self._folder else None
         data = self._group.broadcast(encode(found) if found else b"")
-        return decode(data).state if data else None
+        return decode(data).state if data else self._first
 
     def after_round(self, run: Run, *, is_last: bool) -> None:
         """Write a checkpoint if it is time for it."""
@@ -91,15 +99,19 @@ class Journal:
 
 
 def open_journal(job: Job, group: Group, loaded: Loaded, classes: int | None) -> Journal:
-    """Return the journal of this worker."""
+    """Return the journal of this worker.
+
+    Raises UserError if the features of the rows are not those of the model that training goes on from.
+    """
+    settings, base, schema = job.parameters.settings, job.base, loaded.schema
+    first = state_of(base, schema, update=settings.process_type == "update") if base else None
     if job.checkpoints is None or group.rank != 0:
-        return Journal(job, group, None, None)
-    settings = job.parameters.settings
-    facts = fingerprint(job.parameters, loaded.schema, loaded.all_rows, classes)
+        return Journal(job, group, first)
+    facts = fingerprint(job.parameters, schema, loaded.all_rows, classes, base)
     folder = CheckpointFolder(job.checkpoints, facts)
     try:
         folder.prepare()
     except OSError as error:
         log(f"The checkpoint folder {job.checkpoints} can't be written: {error.strerror}.")
     interval, keep = settings.checkpoint_interval, settings.checkpoint_keep
-    return Journal(job, group, folder, CheckpointWriter(folder, facts, group.size, interval, keep))
+    return Journal(job, group, first, folder, CheckpointWriter(folder, facts, group.size, interval, keep))

@@ -257,7 +257,9 @@ def _recipe(worker: _Worker, loaded: Loaded, checked: Checked) -> Recipe:
         if data == "train":
             worker.point_out([about_watching_train()])
         worker.say(early_stopping.describe())
-    return Recipe(parameters, settings.num_round, early_stopping)
+    base = worker.job.base
+    is_added = base and settings.process_type != "update"
+    return Recipe(parameters, settings.num_round + (base.rounds if base and is_added else 0), early_stopping)
 
 
 def _after_round(

@@ -48,8 +48,8 @@ def test_the_supervisor_hears_what_the_work_says(pipe: tuple[Link, Listener]) ->
     assert listener.listen() == []
 
 
-def test_the_work_hears_of_a_stop_once_and_waits_for_none(pipe: tuple[Link, Listener]) -> None:
-    link, listener = pipe
+def test_the_work_hears_of_a_stop_once_and_waits_for_none() -> None:
+    link, listener = ends()
     assert not link.has_heard(Stop)
     listener.send(Finished("another", "done"))
     assert not link.has_heard(Stop)
