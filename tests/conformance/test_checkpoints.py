@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+import xgboost as xgb
 from sklearn.datasets import load_breast_cancer
 from tests.opt_ml import write_opt_ml
 from tests.work import dry_run, work
@@ -204,3 +206,61 @@ def test_a_path_that_is_none_is_refused(tmp_path: Path) -> None:
         checkpointconfig={"LocalPath": "checkpoints"},
     )
     assert 'LocalPath is "checkpoints": it must be the full path of a folder' in dry_run(tmp_path).stderr
+
+
+def aws(folder: Path, name: str, rounds: int, objective: str = "binary:logistic") -> None:
+    """Write what AWS's images write after some rounds of XGBoost."""
+    rows = cancer()[:400]
+    matrix = xgb.QuantileDMatrix(rows.iloc[:, 1:].to_numpy("float32"), rows["target"])
+    booster = xgb.train({**SETTINGS, "objective": objective, "seed_per_iteration": 1}, matrix, rounds)
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_bytes(booster.save_raw("ubj"))
+
+
+@pytest.mark.parametrize("form", ["xgboost-checkpoint.{}", "xgboost-checkpoint_{}.ubj"])
+def test_checkpoints_of_awss_images_are_models_of_one_round_more_than_their_number(
+    tmp_path: Path, form: str
+) -> None:
+    points = tmp_path / "points"
+    aws(points, form.format(5), 6)
+    aws(points, form.format(10), 11)
+    aws(points, form.format(12), 9)
+    aws(points, form.format(13), 14, "binary:logitraw")
+    (points / form.format(14)).write_bytes(pickle.dumps({}))
+    (points / form.format(15)).write_bytes(b"")
+    done = train(tmp_path / "job", points, num_round=15)
+    whole = train(tmp_path / "whole", tmp_path / "other", num_round=15)
+    assert lines(done) == lines(whole)[11:]
+    assert done.model == whole.model is not None
+    for number, reason in (
+        (12, "the rounds of its model: 9, not 13"),
+        (13, "the objective of its model"),
+        (14, "pickled"),
+        (15, "empty"),
+    ):
+        assert re.search(rf"{re.escape(form.format(number))} is passed over: .*{reason}", done.log), done.log
+
+
+def check(base: Path, folder: Path, **settings: object) -> str:
+    write_opt_ml(
+        base,
+        hyperparameters={**SETTINGS, **settings},
+        channels={"train": cancer()[:400], "validation": cancer()[400:]},
+        checkpointconfig={"LocalPath": str(folder)},
+    )
+    return dry_run(base).stdout
+
+
+def test_a_check_says_how_often_checkpoints_come_and_what_would_be_gone_on_from(tmp_path: Path) -> None:
+    points = tmp_path / "points"
+    assert f"Checkpoints: in {points}, as often as 1 % of the time allows" in check(
+        tmp_path / "a", points, num_round=3
+    )
+    assert "would go on" not in check(tmp_path / "b", points, num_round=3)
+    train(tmp_path / "job", points, num_round=3)
+    said = check(tmp_path / "c", points, num_round=5, checkpoint_interval=4)
+    assert f"Checkpoints: in {points}, every 4 rounds, and at the end." in said
+    assert "3.checkpoint: 3 rounds are done." in said
+    assert "is of a job that differs: eta was not set and is 0.5." in check(
+        tmp_path / "d", points, num_round=5, eta=0.5
+    )

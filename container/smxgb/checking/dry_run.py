@@ -18,7 +18,7 @@ from smxgb.rows import (
     settle,
     summarise,
 )
-from smxgb.training import Seen, check_rows, free_memory, start_block
+from smxgb.training import Seen, check_rows, checkpoint_outlook, free_memory, start_block
 from smxgb.wording import counted
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def perform_dry_run(job: Job) -> Shape:
             checked = _check(schema, looks, shapes, job)
             for line in checked.describe() if is_complete else ():
                 log(line)
+            _tell_checkpoints(job, schema, looks, checked.classes)
     mistakes.raise_any()
     log("Nothing was found that would stop the job. Only the first rows of each channel were read.")
     return shapes["train"]
@@ -144,6 +145,15 @@ def _check(
         summaries if whole else None,
     )
     return check_rows(job.parameters, seen, free_memory(job.team))
+
+
+def _tell_checkpoints(
+    job: Job, schema: Schema | None, looks: Mapping[str, _Look], classes: int | None
+) -> None:
+    """Log what the job will do with checkpoints, and what it would do with those that are there."""
+    rows = {name: look.summary for name, look in looks.items() if look.whole}
+    for line in checkpoint_outlook(job, schema, rows, classes):
+        log(line)
 
 
 def _share(shape: Shape, channel: Channel, job: Job) -> Shape:

@@ -5,6 +5,7 @@ SageMaker uploads the folder while the job runs, so a file has its final name on
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
@@ -13,10 +14,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
+from smxgb.job import read_model
 from smxgb.log import log
 from smxgb.supervision.publishing import PARTIAL, unfinished
 from smxgb.training.checkpoint_file import Checkpoint, decode, encode
 from smxgb.training.fingerprint import differences, digest
+from smxgb.training.state import TrainingState
+from smxgb.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +29,9 @@ if TYPE_CHECKING:
 
     from smxgb.training.boosting import Run
     from smxgb.training.fingerprint import Facts
+
+OLD_NAME = re.compile(r"xgboost-checkpoint(?:\.([0-9]+)|_([0-9]+)\.ubj)")
+"""The names that AWS's images give the model after round n, counted from 0."""
 
 NAME = re.compile(r"smxgb-([0-9a-f]{8})-([0-9]+)\.checkpoint")
 """The names of checkpoints: the digest of the job's fingerprint, and the number of rounds."""
@@ -82,8 +89,10 @@ class CheckpointFolder:
         for path in self.path.glob(f"{PARTIAL}*.checkpoint"):
             path.unlink(missing_ok=True)
 
-    def newest(self, mismatch: Literal["error", "restart"]) -> Checkpoint | None:
+    def newest(self, mismatch: Literal["error", "restart"], workers: int) -> Checkpoint | None:
         """Return this job's checkpoint of the most rounds, None if there is none; pass over broken ones.
+
+        A checkpoint of AWS's image does not say how many workers it is of: it is taken for one of `workers`.
 
         Raises UserError if there are only checkpoints of jobs that differ, unless `mismatch` is "restart".
         """
@@ -92,7 +101,11 @@ class CheckpointFolder:
             if found := _read(path):
                 log(f"Resuming from {path}: {found.state.rounds} rounds are done.")
                 return found
-        for _, path in self._named(own=False):
+        for number, path in self._old():
+            if state := self._read_old(path, number + 1):
+                log(f"Resuming from {path}, of AWS's image: {state.rounds} rounds are done.")
+                return Checkpoint(state, self._facts, workers)
+        for _, path in self.named(own=False):
             if found := _read(path):
                 self._refuse(path, found, mismatch)
                 break
@@ -112,9 +125,9 @@ class CheckpointFolder:
         )
 
     def _own(self) -> list[tuple[int, Path]]:
-        return self._named(own=True)
+        return self.named(own=True)
 
-    def _named(self, *, own: bool) -> list[tuple[int, Path]]:
+    def named(self, *, own: bool) -> list[tuple[int, Path]]:
         """Return the checkpoints of this job, or those of others, by their rounds, the most first."""
         named = ((NAME.fullmatch(path.name), path) for path in self._files())
         found = [
@@ -122,9 +135,32 @@ class CheckpointFolder:
         ]
         return sorted(found, reverse=True)
 
+    def _old(self) -> list[tuple[int, Path]]:
+        """Return the checkpoints of AWS's images by their round, the last first."""
+        named = ((OLD_NAME.fullmatch(path.name), path) for path in self._files())
+        return sorted(((int(match[1] or match[2]), path) for match, path in named if match), reverse=True)
+
+    def _read_old(self, path: Path, rounds: int) -> TrainingState | None:
+        """Return the state that the model of an earlier image stands for; log why not, if it fits not."""
+        try:
+            model = read_model(path.read_bytes(), str(path))
+        except (OSError, UserError) as error:
+            log(f"{path} is passed over: {error}.")
+            return None
+        found = {
+            "rounds": (model.rounds, rounds),
+            "objective": (json.dumps(model.objective), self._facts.get("objective", '"reg:squarederror"')),
+            "features": (str(model.features), self._facts["features"]),
+        }
+        for name, (held, expected) in found.items():
+            if held != expected:
+                log(f"{path} is passed over: the {name} of its model: {held}, not {expected}.")
+                return None
+        return TrainingState(rounds, model.data)
+
     def _foreign(self) -> Iterator[str]:
         for path in self._files():
-            if not NAME.fullmatch(path.name):
+            if not NAME.fullmatch(path.name) and not OLD_NAME.fullmatch(path.name):
                 yield f"{path.name}/" if path.is_dir() else path.name
 
     def _files(self) -> list[Path]:
@@ -161,6 +197,34 @@ class Cost:
     written: int = 0
     bytes: int = 0
     seconds: float = 0.0
+
+
+def outlook(path: Path, facts: Facts, interval: int | None) -> Iterator[str]:
+    """Yield lines that say how often a job will write checkpoints, and whether it would go on from one.
+
+    `facts` are those that are known: the rows of a job that was not read whole are not among them.
+    """
+    often = "as often as 1 % of the time allows, at least every 5 minutes"
+    if interval:
+        often = f"every {counted(interval, 'round')}"
+    yield f"Checkpoints: in {path}, {often}, and at the end."
+    folder = CheckpointFolder(path, facts)
+    for _, file in sorted(folder.named(own=True) + folder.named(own=False), reverse=True):
+        if found := _read(file):
+            known = {
+                name: value for name, value in found.facts.items() if not _is_of_rows(name) or name in facts
+            }
+            changed = list(differences(known, facts))
+            yield (
+                f"{file} is of a job that differs: {'; '.join(changed[:SHOWN])}."
+                if changed
+                else f"The job would go on from {file}: {found.state.rounds} rounds are done."
+            )
+            return
+
+
+def _is_of_rows(name: str) -> bool:
+    return name.startswith(("rows of ", "labels of ", "classes"))
 
 
 class CheckpointWriter:

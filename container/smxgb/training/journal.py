@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 from smxgb.log import log
 from smxgb.training.base_state import state_of
 from smxgb.training.checkpoint_file import Checkpoint, decode, encode
-from smxgb.training.checkpoints import CheckpointFolder, CheckpointWriter
+from smxgb.training.checkpoints import CheckpointFolder, CheckpointWriter, outlook
 from smxgb.training.fingerprint import fingerprint
 from smxgb.wording import counted, readable_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from smxgb.job import Job
-    from smxgb.rows import Group, Loaded
+    from smxgb.rows import Group, Loaded, Schema, Summary
     from smxgb.training.boosting import Recipe, Run
     from smxgb.training.state import TrainingState
 
@@ -74,7 +76,7 @@ class Journal:
 
     def _found(self, recipe: Recipe) -> Checkpoint | None:
         assert self._folder  # noqa: S101 - the caller has looked
-        found = self._folder.newest(self._job.parameters.settings.checkpoint_mismatch)
+        found = self._folder.newest(self._job.parameters.settings.checkpoint_mismatch, self._group.size)
         if found is None:
             return None
         if not recipe.can_continue and not recipe.is_over(found.state.rounds, found.state.best):
@@ -96,6 +98,15 @@ class Journal:
         ):
             log("booster=gblinear with several threads (shotgun) gives another model at each run.")
         return found
+
+
+def checkpoint_outlook(
+    job: Job, schema: Schema | None, rows: Mapping[str, Summary], classes: int | None
+) -> Iterator[str]:
+    """Yield lines on the checkpoints of a job that has not begun; `rows` are those that are known in full."""
+    if job.checkpoints and schema:
+        facts = fingerprint(job.parameters, schema, rows, classes, job.base)
+        yield from outlook(job.checkpoints, facts, job.parameters.settings.checkpoint_interval)
 
 
 def open_journal(job: Job, group: Group, loaded: Loaded, classes: int | None) -> Journal:
