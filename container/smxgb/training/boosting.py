@@ -51,11 +51,16 @@ class EarlyStopping:
         return best is not None and rounds - 1 - best.round >= self.patience
 
     @property
+    def monitored(self) -> str:
+        """The data set and the metric, as the log writes them."""
+        return f"{self.data}-{self.metric}"
+
+    @property
     def undecided(self) -> str:
         """The line of the log for a metric that had no value in any round."""
         return (
-            f"Early stopping had nothing to go by: {self.data}-{self.metric} was undefined (nan) "
-            "in every round. The model is that of the last round."
+            f"Early stopping had nothing to go by: {self.monitored} was undefined (nan) in every round. The "
+            "model is that of the last round."
         )
 
 
@@ -156,10 +161,9 @@ class Run:
             for data, metrics in self._history.items()
         }
         trained = Trained(booster, self.rounds, history, is_stopped=not self.is_over)
-        rule = self._recipe.early_stopping
-        if rule and best:
+        if best and self._recipe.early_stopping:
             trained.best_round, trained.best_score = best.round, best.score
-            trained.monitored = f"{rule.data}-{rule.metric}"
+            trained.monitored = self._recipe.early_stopping.monitored
         return trained
 
 

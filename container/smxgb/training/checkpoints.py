@@ -39,8 +39,9 @@ NAME = re.compile(r"smxgb-([0-9a-f]{8})-([0-9]+)\.checkpoint")
 DIGITS = 8
 """Digits of the rounds in a name, so that names sort as numbers."""
 
-SHARE = 0.01
-"""The share of the time that writing checkpoints may cost."""
+SHARE = 0.005
+"""The share of the time that is planned for writing checkpoints: half of the 1 % that they may cost, for one
+may take longer than the one before it."""
 
 LONGEST_PAUSE = 300.0
 """Seconds between two checkpoints at most, if no round is longer."""

@@ -115,6 +115,8 @@ def run(job: Job, group: Group, link: Link, index: int = 0) -> None:
             raise _stopped(worker, trained)
         parameters = job.parameters
         worker.point_out(about_training(parameters.settings, parameters.monitored, trained))
+        if trained.is_stopped and not parameters.settings.save_model_on_termination:
+            raise _stopped(worker, trained)
         _check_agreement(trained.booster, group)
         # Saving needs no other worker: if it fails, no other worker must be waiting for it in the group.
         group.leave()

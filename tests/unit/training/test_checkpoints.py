@@ -63,8 +63,8 @@ def rounds_written(folder: SlowFolder, total: int, seconds_a_round: float) -> li
 def test_the_first_round_is_written_and_then_as_many_as_cost_one_percent(
     tmp_path: Path, clock: Clock
 ) -> None:
-    # Each takes 0.1 s, so 10 s of training pay for one; the last is written in any case.
-    assert rounds_written(SlowFolder(tmp_path, clock, 0.1), 45, 1.0) == [1, 20, 30, 40, 45]
+    # Each takes 0.05 s, so 10 s of training pay for one; the last is written in any case.
+    assert rounds_written(SlowFolder(tmp_path, clock, 0.05), 45, 1.0) == [1, 20, 30, 40, 45]
 
 
 def test_a_checkpoint_that_takes_long_is_written_every_five_minutes_all_the_same(
