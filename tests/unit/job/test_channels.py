@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from smxgb.errors import UserError
-from smxgb.job.channels import Channels, find_channels, find_files
+from smxgb.job.channels import Channels, find_channels
+from smxgb.job.data_files import find_files
 
 if TYPE_CHECKING:
     from pathlib import Path
