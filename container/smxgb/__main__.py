@@ -126,7 +126,8 @@ def _describe(*, markdown: bool) -> int:
     from smxgb.job import CONTENT_TYPES  # noqa: PLC0415 - only needed here
     from smxgb.settings import describe, settings_table  # noqa: PLC0415
 
-    log(settings_table() if markdown else json.dumps(describe(CONTENT_TYPES), indent=2))
+    text = settings_table() if markdown else json.dumps(describe(CONTENT_TYPES), indent=2)
+    sys.stdout.write(f"{text}\n")
     return 0
 
 

@@ -11,6 +11,8 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
+from smxgb.wording import plain
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -232,8 +234,7 @@ def _rest(left: int) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return the text without line breaks, and with what is no Unicode (file names may be so) spelled out."""
-    return " ".join(text.splitlines()).encode(errors="backslashreplace").decode()
+    return plain(" ".join(text.splitlines()))
 
 
 def _size(text: str) -> int:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 MODEL_NAME = "xgboost-model"
 """The name that AWS's serving images look for. They try to load every file of its folder, so it holds no
 other file."""
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""How a cell begins that spreadsheets take for a formula."""
 IMPORTANCES = ("gain", "weight", "cover", "total_gain", "total_cover")
 
 
@@ -98,13 +100,14 @@ def stage_report(report: Mapping[str, object], folder: Path) -> Path:
 def stage_importance(booster: xgb.Booster, schema: Schema, folder: Path, *, linear: bool) -> Path:
     """Write feature_importance.csv to `folder` under an unfinished name; return the path.
 
-    It has a row for each feature, the most important first. Trees have the five scores of XGBoost; a linear
+    It has a row for each feature, the most important first. A name that a spreadsheet would take for a formula
+    has an apostrophe before it. Trees have the five scores of XGBoost; a linear
     model has `weight`, the sum of the absolute coefficients.
     """
     kinds = ("weight",) if linear else IMPORTANCES
     scores = [booster.get_score(importance_type=kind) for kind in kinds]
     rows = [
-        (name, *(_size(score.get(internal, 0.0)) for score in scores))
+        (_inert(name), *(_size(score.get(internal, 0.0)) for score in scores))
         for name, internal in zip(schema.names, internal_names(schema), strict=True)
     ]
     rows.sort(key=itemgetter(1), reverse=True)
@@ -114,6 +117,11 @@ def stage_importance(booster: xgb.Booster, schema: Schema, folder: Path, *, line
         writer.writerow(["feature", *kinds])
         writer.writerows(rows)
     return staged
+
+
+def _inert(name: str) -> str:
+    """Return a name as a cell that no spreadsheet runs (OWASP, CSV injection)."""
+    return f"'{name}" if name.startswith(FORMULAS) else name
 
 
 def _size(score: float | list[float]) -> float:

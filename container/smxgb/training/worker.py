@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from smxgb.errors import AlgorithmError
-from smxgb.log import log, notice, notices
+from smxgb.log import log, log_values, notice, notices
 from smxgb.rows import FLAG, load
 from smxgb.scratch import scratch_folder
 from smxgb.settings import booster_params
@@ -238,7 +238,7 @@ def _after_round(worker: _Worker) -> Callable[[int, Values], None]:
 
     def after_round(number: int, values: Values) -> None:
         if worker.group.rank == 0:
-            log(evaluation_line(number, values))
+            log_values(evaluation_line(number, values))
             rounds.finished(number)
 
     return after_round
