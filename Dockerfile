@@ -26,7 +26,9 @@ FROM build AS package
 COPY pyproject.toml README.md LICENSE /source/
 COPY container /source/container
 RUN pip install --no-deps --no-build-isolation --no-index --prefix /package /source \
-    && python -m compileall -q /package
+    && python -m compileall -q /package \
+    # As process 1, a program never gets a signal that comes before it handles it, unless the signal is blocked.
+    && sed -i '1s|^#!|#!/usr/bin/env -S --block-signal=TERM,INT,HUP,QUIT,USR1,USR2 |' /package/bin/train
 
 # The dependencies less what training never reads, with bytecode for what it does.
 FROM build AS dependencies

@@ -19,6 +19,19 @@ _NOTICED: WeakKeyDictionary[TextIO, dict[str, None]] = WeakKeyDictionary()
 """The notices that a stream has been given, in their order."""
 
 
+def open_streams() -> None:
+    """Lead standard input, output and error nowhere where they were closed before this process began.
+
+    A file or socket of the job would get their number, and be written to as the log.
+    """
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # noqa: FBT003 - it takes no keyword
+            setattr(sys, name, os.fdopen(fd, "w" if fd else "r", encoding="utf-8", closefd=False))
+
+
 def log(text: str) -> None:
     """Write one line to standard output, at once. A log that nobody takes any more does not end the job.
 

@@ -48,7 +48,7 @@ def shown_value(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text that can be written anywhere: line breaks, controls and what is no Unicode are escaped."""
+    """Return a text that can be written anywhere: line breaks, controls and no Unicode become escapes."""
     if text.isprintable():
         return text
     return "".join(

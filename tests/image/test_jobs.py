@@ -186,9 +186,9 @@ def test_a_job_that_does_not_fit_is_refused_with_the_numbers(train: Train, large
         hyperparameters=SETTINGS,
         channels={"train": large},
     )
-    assert outcome.code == 2, outcome.log
+    assert outcome.code == 3, outcome.log
     assert outcome.failure is not None
-    assert re.search(r"UserError: .* needs about \d+ MiB of memory and \d+ MiB are free", outcome.failure)
+    assert re.search(r"PlatformError: .* needs about \d+ MiB of memory and \d+ MiB are free", outcome.failure)
     assert not outcome.models
 
 

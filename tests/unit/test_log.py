@@ -113,3 +113,15 @@ def test_a_warning_of_another_library_is_one_line_without_a_path(capsys: pytest.
     warnings.warn("a is old", FutureWarning, stacklevel=1)
     warnings.warn("b is old", FutureWarning, stacklevel=1)
     assert capsys.readouterr().out == "Warning: a is old\nWarning: b is old\n"
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_output_leads_nowhere_and_no_file_gets_its_number(closed: str) -> None:
+    script = (
+        "import os\n"
+        "from smxgb.log import log, log_error, open_streams\n"
+        "open_streams(); log('a'); log_error('b')\n"
+        "os._exit(7 if os.open(os.devnull, os.O_RDONLY) > 2 else 8)"
+    )
+    shell = ["sh", "-c", f'exec "$0" -c "$1" {closed}', sys.executable, script]
+    assert subprocess.run(shell, check=False, timeout=30).returncode == 7

@@ -259,7 +259,8 @@ class Hyperparameters(BaseModel):
         "Keep a stopped job's model (no effect yet).", default=False
     )
     workers_per_host: Positive | None = _container(
-        "Workers of a host, with use_dask_gpu_training or GPUs; absent: 1, or one a GPU."
+        "Workers of a host, with use_dask_gpu_training or GPUs: at most one a processor, or a GPU; absent: "
+        "1, or one a GPU."
     )
     spool_dir: Text | None = _container("Folder for parsed batches; absent: the volume with most free space.")
     collective_timeout: Seconds = _container(
