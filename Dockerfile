@@ -17,7 +17,9 @@ RUN python3 -m venv /opt/smxgb
 ENV PATH=/opt/smxgb/bin:$PATH PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_COMPILE=1 PIP_ROOT_USER_ACTION=ignore
 ARG VARIANT=cpu
 COPY requirements/build.txt requirements/${VARIANT}.txt /requirements/
+# A configuration of pip's, and the certificates that it names, may be given as secrets: no layer has them.
 RUN --mount=type=cache,target=/root/.cache/pip \
+    --mount=type=secret,id=pip.conf,target=/etc/pip.conf --mount=type=secret,id=ca-certificates \
     pip install --require-hashes -r /requirements/build.txt \
     && pip install --require-hashes --no-build-isolation -r /requirements/${VARIANT}.txt
 
@@ -42,6 +44,7 @@ RUN pip uninstall --yes --quiet setuptools wheel \
 FROM dependencies AS sbom
 COPY requirements/sbom.txt /requirements/
 RUN --mount=type=cache,target=/root/.cache/pip \
+    --mount=type=secret,id=pip.conf,target=/etc/pip.conf --mount=type=secret,id=ca-certificates \
     python3 -m venv /sbom && /sbom/bin/pip install --require-hashes -r /requirements/sbom.txt
 COPY image/sbom /image/
 COPY --from=package /package /opt/smxgb

@@ -153,6 +153,19 @@ def test_docker_stop_ends_the_job_promptly_and_without_a_model(tmp_path: Path, t
     assert not outcome.models
 
 
+def test_a_stop_in_the_first_moment_of_process_1_is_not_lost(train: Train, table: pd.DataFrame) -> None:
+    outcome = train(
+        "sh",
+        "-c",
+        "(until readlink /proc/1/exe | grep -q python; do :; done; kill -TERM 1) & exec train",
+        hyperparameters={**SETTINGS, "num_round": 1_000_000},
+        channels={"train": table},
+    )
+    assert outcome.code == 143, outcome.log
+    assert outcome.failure is not None
+    assert "SIGTERM before its first phase" in outcome.failure
+
+
 def test_a_job_that_the_kernel_kills_for_memory_is_explained(train: Train, table: pd.DataFrame) -> None:
     outcome = train(
         "train",
