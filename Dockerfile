@@ -17,7 +17,9 @@ RUN python3 -m venv /opt/smxgb
 ENV PATH=/opt/smxgb/bin:$PATH PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_COMPILE=1 PIP_ROOT_USER_ACTION=ignore
 ARG VARIANT=cpu
 COPY requirements/build.txt requirements/${VARIANT}.txt /requirements/
+# A configuration of pip's, and the certificates that it names, may be given as secrets: no layer has them.
 RUN --mount=type=cache,target=/root/.cache/pip \
+    --mount=type=secret,id=pip.conf,target=/etc/pip.conf --mount=type=secret,id=ca-certificates \
     pip install --require-hashes -r /requirements/build.txt \
     && pip install --require-hashes --no-build-isolation -r /requirements/${VARIANT}.txt
 
@@ -26,7 +28,9 @@ FROM build AS package
 COPY pyproject.toml README.md LICENSE /source/
 COPY container /source/container
 RUN pip install --no-deps --no-build-isolation --no-index --prefix /package /source \
-    && python -m compileall -q /package
+    && python -m compileall -q /package \
+    # As process 1, a program never gets a signal that comes before it handles it, unless the signal is blocked.
+    && sed -i '1s|^#!|#!/usr/bin/env -S --block-signal=TERM,INT,HUP,QUIT,USR1,USR2 |' /package/bin/train
 
 # The dependencies less what training never reads, with bytecode for what it does.
 FROM build AS dependencies
@@ -40,6 +44,7 @@ RUN pip uninstall --yes --quiet setuptools wheel \
 FROM dependencies AS sbom
 COPY requirements/sbom.txt /requirements/
 RUN --mount=type=cache,target=/root/.cache/pip \
+    --mount=type=secret,id=pip.conf,target=/etc/pip.conf --mount=type=secret,id=ca-certificates \
     python3 -m venv /sbom && /sbom/bin/pip install --require-hashes -r /requirements/sbom.txt
 COPY image/sbom /image/
 COPY --from=package /package /opt/smxgb

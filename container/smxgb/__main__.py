@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from smxgb import __version__, processes
 from smxgb.environment import Paths, process_environ
 from smxgb.errors import Mistakes
-from smxgb.log import log, log_error, warnings_as_lines
+from smxgb.log import log, log_error, open_streams, warnings_as_lines
 from smxgb.supervision import supervise
 from smxgb.supervision.link import diagnose
 from smxgb.terminal import round_bar
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 def main() -> int:
     """Run the command that the arguments name; return the exit code."""
+    open_streams()
     if sys.argv[1:] and sys.argv[1] in processes.NAMES:
         processes.run(sys.argv[1:])
     arguments = _arguments()
@@ -67,6 +68,7 @@ def _arguments() -> argparse.Namespace:
 
 def train() -> int:
     """Train: start the work in a process of its own, and report however it ends."""
+    open_streams()
     with round_bar() as on_round:
         return supervise(process_environ(), on_round=on_round)
 
@@ -126,7 +128,8 @@ def _describe(*, markdown: bool) -> int:
     from smxgb.job import CONTENT_TYPES  # noqa: PLC0415 - only needed here
     from smxgb.settings import describe, settings_table  # noqa: PLC0415
 
-    log(settings_table() if markdown else json.dumps(describe(CONTENT_TYPES), indent=2))
+    text = settings_table() if markdown else json.dumps(describe(CONTENT_TYPES), indent=2)
+    sys.stdout.write(f"{text}\n")
     return 0
 
 

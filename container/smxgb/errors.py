@@ -11,6 +11,8 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
+from smxgb.wording import plain
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -28,6 +30,9 @@ _DISK_CURES = {
     errno.EIO: "the disk or the network behind it failed; start the job again",
     errno.EROFS: "mount it so that it can be written",
 }
+
+_NO_THREAD = ("can't start new thread", "Resource temporarily unavailable")
+"""How Python, and the C++ library, say that a limit on processes is reached (EAGAIN)."""
 
 _NATIVE_TRACE = "\nStack trace:"
 """What XGBoost's native code puts between what is wrong and its own addresses."""
@@ -202,6 +207,11 @@ def _known(error: BaseException) -> JobError | None:
         return PlatformError(
             "out of memory: use an instance with more memory, or fewer or smaller columns and rows."
         )
+    if number == errno.EAGAIN or any(words in str(error) for words in _NO_THREAD):
+        return PlatformError(
+            "no more processes or threads can be started: raise the limit of the container (--pids-limit) or "
+            "of its user (ulimit -u), or set a smaller nthread."
+        )
     return _of_file(error) if isinstance(error, OSError) else None
 
 
@@ -211,6 +221,8 @@ def _of_file(error: OSError) -> JobError | None:
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         written = f" while writing {error.filename}" if error.filename else ""
         return PlatformError(f"the disk is full{written}: give the job a larger volume (volume_size).")
+    if error.errno == errno.EFBIG:
+        return PlatformError(f"{place} can't grow any more: raise the limit on a file's size (ulimit -f).")
     if error.errno in {errno.EACCES, errno.EPERM}:
         return PlatformError(
             f"{place}: permission denied to the user that the container runs as (uid {os.geteuid()}): "
@@ -232,8 +244,7 @@ def _rest(left: int) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return the text without line breaks, and with what is no Unicode (file names may be so) spelled out."""
-    return " ".join(text.splitlines()).encode(errors="backslashreplace").decode()
+    return plain(" ".join(text.splitlines()))
 
 
 def _size(text: str) -> int:

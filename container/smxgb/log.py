@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TextIO
 from weakref import WeakKeyDictionary
 
+from smxgb.wording import KINDS, plain, printable
+
 _STAMP = re.compile(r"\[[0-9:]+\] WARNING: \S+?:[0-9]+: ")
 """How the warnings of XGBoost's native code begin."""
 
@@ -17,9 +19,30 @@ _NOTICED: WeakKeyDictionary[TextIO, dict[str, None]] = WeakKeyDictionary()
 """The notices that a stream has been given, in their order."""
 
 
+def open_streams() -> None:
+    """Lead standard input, output and error nowhere where they were closed before this process began.
+
+    A file or socket of the job would get their number, and be written to as the log.
+    """
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # noqa: FBT003 - it takes no keyword
+            setattr(sys, name, os.fdopen(fd, "w" if fd else "r", encoding="utf-8", closefd=False))
+
+
 def log(text: str) -> None:
-    """Write one line to standard output, at once. A log that nobody takes any more does not end the job."""
-    _write(text, sys.stdout)
+    """Write one line to standard output, at once. A log that nobody takes any more does not end the job.
+
+    What it quotes from outside makes no second line, and none that passes for an evaluation or a failure.
+    """
+    _write(plain(text), sys.stdout)
+
+
+def log_values(text: str) -> None:
+    """Write one line with values of metrics, which CloudWatch and tuning jobs read, tabs between them."""
+    _write("\t".join(map(printable, text.split("\t"))), sys.stdout)
 
 
 def notice(text: str) -> None:
@@ -36,8 +59,9 @@ def notices() -> tuple[str, ...]:
 
 
 def log_error(text: str) -> None:
-    """Write one line to standard error, in the same way."""
-    _write(text, sys.stderr)
+    """Write one line to standard error, as `log` does; it may begin with the kind of a failure."""
+    kind, colon, rest = text.partition(": ")
+    _write(f"{kind}{colon}{plain(rest)}" if kind in KINDS else plain(text), sys.stderr)
 
 
 def warnings_as_lines() -> None:

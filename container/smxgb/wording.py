@@ -1,6 +1,13 @@
-"""Wording: numbers, sizes and names as the log and the failures show them."""
+"""Wording: numbers, sizes, names and other values as the log and the failures show them."""
 
 from __future__ import annotations
+
+import re
+
+KINDS = ("UserError", "PlatformError", "AlgorithmError")
+"""The kinds of failures. One of them, and a colon, begins the report of a failure."""
+
+_LOOKALIKE = re.compile(rf"((?:train|validation)-[^\s:]*(?=:(?:[-+.\d]|nan|inf))|{'|'.join(KINDS)}):")
 
 LONGEST_NAME = 60
 """Characters of a column's name that a message shows."""
@@ -40,6 +47,19 @@ def shown_value(text: str) -> str:
     return repr(text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}...")
 
 
-def printable(path: str) -> str:
-    """Return a path as a text that can be written anywhere: bytes that are no UTF-8 become escapes."""
-    return path.encode(errors="backslashreplace").decode()
+def printable(text: str) -> str:
+    """Return a text that can be written anywhere: line breaks, controls and no Unicode become escapes."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text
+    )
+
+
+def plain(text: str) -> str:
+    """Return a printable text in which nothing passes for the log's own lines that programs read.
+
+    Names and cells come from outside: one that looks like a metric's value, or like the beginning of a
+    failure, has its colon escaped.
+    """
+    return _LOOKALIKE.sub(r"\1\\x3a", printable(text))

@@ -74,7 +74,7 @@ def test_the_memory_is_that_of_one_of_the_workers_that_share_the_rows(tmp_path: 
     rows = pd.concat([table()] * 1000).astype(np.float32)
     settings = {"num_round": 5, "use_dask_gpu_training": "true", "device": "cpu"}
     needed = {}
-    for workers in (1, 4):
+    for workers in (1, 2):
         base = tmp_path / str(workers)
         chosen = {**settings, "workers_per_host": workers}
         write_opt_ml(base, hyperparameters=chosen, channels={"train": parquet(rows)})
@@ -83,7 +83,7 @@ def test_the_memory_is_that_of_one_of_the_workers_that_share_the_rows(tmp_path: 
         assert f"Workers: {workers}, on this host, each with " in done.stdout
         [found] = re.findall(r"Matrix: quantile, about (\d+) MiB", done.stdout)
         needed[workers] = int(found)
-    assert needed[4] < needed[1]
+    assert needed[2] < needed[1]
 
 
 @pytest.mark.parametrize("form", [lambda frame: csv(frame, header=True), parquet])
@@ -220,7 +220,7 @@ def test_a_job_that_does_not_fit_is_refused_with_the_numbers(tmp_path: Path) -> 
         channels={"train": table().assign(target=0)},
     )
     done = dry_run(tmp_path)
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert re.search(r"needs about [0-9,]+ MiB of memory and [0-9,]+ MiB are free", done.stderr)
 
 

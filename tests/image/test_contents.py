@@ -55,6 +55,14 @@ def test_the_image_trains_by_default_and_asks_for_every_gpu(variant: str) -> Non
     assert described["Config"]["Labels"]["smxgb.variant"] == variant
 
 
+def test_nothing_of_how_packages_were_installed_is_in_the_image() -> None:
+    places = "/etc/pip.conf /root/.config /root/.pip /etc/apt/auth.conf /etc/ssl/certs/ci-ca-bundle.crt"
+    found = docker(
+        "run", "--rm", image("cpu"), "sh", "-c", f"ls -d {places} 2>/dev/null; env | grep -i ^pip_"
+    )
+    assert found.stdout == ""
+
+
 @pytest.mark.parametrize("command", ["train", "serve", "smxgb", "python", "python3", "pip"])
 def test_a_command_is_on_the_path(command: str) -> None:
     assert docker("run", "--rm", image("cpu"), "sh", "-c", f"command -v {command}").returncode == 0

@@ -106,12 +106,12 @@ def test_the_gpu_image_checks_the_announcements_example(tmp_path: Path, table: p
 def test_a_worker_out_of_memory_ends_the_job_with_its_name(train: Train, table: pd.DataFrame) -> None:
     outcome = train(
         "train",
-        options=("--memory", "450m", "--memory-swap", "450m"),
-        hyperparameters={**SETTINGS, "workers_per_host": 6},
+        options=("--memory", "200m", "--memory-swap", "200m"),
+        hyperparameters=SETTINGS,
         channels={"train": halves(table)},
     )
     assert outcome.code == 3, outcome.log
     assert outcome.failure is not None
     assert re.match(r"PlatformError: out of memory: the kernel killed (Dask|the work)", outcome.failure)
-    assert "450 MiB" in outcome.failure
+    assert "200 MiB" in outcome.failure
     assert not outcome.models

@@ -154,6 +154,19 @@ def test_docker_stop_ends_the_job_promptly_with_the_model_that_it_has(
     assert outcome.booster().num_boosted_rounds() > 10
 
 
+def test_a_stop_in_the_first_moment_of_process_1_is_not_lost(train: Train, table: pd.DataFrame) -> None:
+    outcome = train(
+        "sh",
+        "-c",
+        "(until readlink /proc/1/exe | grep -q python; do :; done; kill -TERM 1) & exec train",
+        hyperparameters={**SETTINGS, "num_round": 1_000_000},
+        channels={"train": table},
+    )
+    assert outcome.code == 143, outcome.log
+    assert outcome.failure is not None
+    assert "SIGTERM before its first phase" in outcome.failure
+
+
 def test_a_job_that_the_kernel_kills_for_memory_is_explained(train: Train, table: pd.DataFrame) -> None:
     outcome = train(
         "train",
@@ -187,9 +200,9 @@ def test_a_job_that_does_not_fit_is_refused_with_the_numbers(train: Train, large
         hyperparameters=SETTINGS,
         channels={"train": large},
     )
-    assert outcome.code == 2, outcome.log
+    assert outcome.code == 3, outcome.log
     assert outcome.failure is not None
-    assert re.search(r"UserError: .* needs about \d+ MiB of memory and \d+ MiB are free", outcome.failure)
+    assert re.search(r"PlatformError: .* needs about \d+ MiB of memory and \d+ MiB are free", outcome.failure)
     assert not outcome.models
 
 

@@ -143,6 +143,18 @@ def test_only_user_errors_are_collected() -> None:
             OSError(errno.EROFS, "Read-only file system", "/a"),
             "PlatformError: /a: Read-only file system: mount it so ",
         ),
+        (
+            OSError(errno.EFBIG, "File too large", "/a"),
+            "PlatformError: /a can't grow any more: raise the limit on a file's size",
+        ),
+        (
+            BlockingIOError(errno.EAGAIN, "again"),
+            "PlatformError: no more processes or threads can be started",
+        ),
+        (
+            RuntimeError("can't start new thread"),
+            "PlatformError: no more processes or threads can be started",
+        ),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), "PlatformError: out of memory: "),
         (
             FileNotFoundError(errno.ENOENT, "No such file or directory", "/a"),

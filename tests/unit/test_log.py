@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from smxgb.log import log, log_error, notice, notices, warnings_as_lines
+from smxgb.log import log, log_error, log_values, notice, notices, warnings_as_lines
 from smxgb.wording import readable_bytes
 
 if TYPE_CHECKING:
@@ -34,9 +34,34 @@ def plain_warnings() -> Iterator[None]:
 def test_log_lines_go_to_standard_output_and_errors_to_standard_error(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    log("[0]\ttrain-rmse:1.0")
+    log("Mode: single.")
+    log_values("[0]\ttrain-rmse:1.0")
     log_error("UserError: no")
-    assert capsys.readouterr() == ("[0]\ttrain-rmse:1.0\n", "UserError: no\n")
+    assert capsys.readouterr() == ("Mode: single.\n[0]\ttrain-rmse:1.0\n", "UserError: no\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\nUserError: forged", r"a\nUserError\x3a forged"),
+        ("[0]\tvalidation-auc:1.0", r"[0]\tvalidation-auc\x3a1.0"),
+        ("[0] #011validation-auc:1.0 train-rmse:-.5", r"[0] #011validation-auc\x3a1.0 train-rmse\x3a-.5"),
+        ("validation-auc:nan", r"validation-auc\x3anan"),
+        ("\x1b[2K\x00\r\u2028\u202e\x85", r"\x1b[2K\x00\r\u2028\u202e\x85"),
+        ("größe 身長 10:30 qid:5 train:3 validation-x", "größe 身長 10:30 qid:5 train:3 validation-x"),
+    ],
+)
+def test_what_a_line_quotes_makes_no_other_line_and_no_value(
+    text: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log(text)
+    log_error(text)
+    assert capsys.readouterr() == (f"{shown}\n", f"{shown}\n")
+
+
+def test_only_the_beginning_of_an_error_names_its_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    log_error("UserError: column UserError: forged")
+    assert capsys.readouterr().err == "UserError: column UserError\\x3a forged\n"
 
 
 def test_a_notice_is_a_line_of_its_own_and_comes_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,3 +113,15 @@ def test_a_warning_of_another_library_is_one_line_without_a_path(capsys: pytest.
     warnings.warn("a is old", FutureWarning, stacklevel=1)
     warnings.warn("b is old", FutureWarning, stacklevel=1)
     assert capsys.readouterr().out == "Warning: a is old\nWarning: b is old\n"
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_output_leads_nowhere_and_no_file_gets_its_number(closed: str) -> None:
+    script = (
+        "import os\n"
+        "from smxgb.log import log, log_error, open_streams\n"
+        "open_streams(); log('a'); log_error('b')\n"
+        "os._exit(7 if os.open(os.devnull, os.O_RDONLY) > 2 else 8)"
+    )
+    shell = ["sh", "-c", f'exec "$0" -c "$1" {closed}', sys.executable, script]
+    assert subprocess.run(shell, check=False, timeout=30).returncode == 7

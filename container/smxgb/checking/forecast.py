@@ -146,12 +146,14 @@ def _memory(plan: Plan) -> str:
 
 
 def _team(hosts: int, parameters: Parsed, machine: Machine) -> Team:
-    """Return the team; the hosts are assumed to have the GPUs that the settings ask for."""
+    """Return the team; the hosts are assumed to have the GPUs and processors that the settings ask for."""
     settings, mistakes = parameters.settings, Mistakes()
     asked = settings.device == "cuda" or (settings.use_dask_gpu_training and settings.device is None)
     gpus = tuple(map(str, range(settings.workers_per_host or 1))) if asked else ()
     names = tuple(f"algo-{number}" for number in range(1, hosts + 1))
-    team = choose_team(parameters, Hosts(names[0], names), replace(machine, gpus=gpus), mistakes)
+    threads = max(machine.threads, settings.workers_per_host or 1)
+    assumed = replace(machine, gpus=gpus, threads=threads)
+    team = choose_team(parameters, Hosts(names[0], names), assumed, mistakes)
     mistakes.raise_any()
     return team
 

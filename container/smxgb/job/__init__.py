@@ -1,7 +1,7 @@
 """The job: hosts, settings and channels as one frozen value, and who trains."""
 
 from smxgb.job.base_model import BaseModel, read_model
-from smxgb.job.channels import Channel, Channels, DataFile, Name, is_data
+from smxgb.job.channels import Channel, Channels, Name
 from smxgb.job.compression import (
     SUFFIXES,
     Readable,
@@ -22,6 +22,7 @@ from smxgb.job.content_types import (
     Format,
     extension,
 )
+from smxgb.job.data_files import DataFile, ListedFile, blaming_changes, is_data
 from smxgb.job.job import Job, load_job
 from smxgb.job.overlap import overlaps
 from smxgb.job.sources import Sources, read_hyperparameters, read_settings
@@ -43,12 +44,14 @@ __all__ = [
     "Device",
     "Format",
     "Job",
+    "ListedFile",
     "Mode",
     "Name",
     "Readable",
     "Rejoined",
     "Sources",
     "Team",
+    "blaming_changes",
     "choose_team",
     "decompressed",
     "extension",

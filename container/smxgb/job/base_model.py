@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from smxgb.environment import read_json
 from smxgb.errors import UserError
-from smxgb.job.channels import find_files
+from smxgb.job.data_files import find_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -6,20 +6,19 @@ The names, modes and content types are those of SageMaker's inputdataconfig.json
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
-from smxgb.errors import Mistakes, UserError, as_job_error
+from smxgb.errors import Mistakes, UserError
 from smxgb.job.content_types import CONTENT_TYPES, DEFAULT, FORMATS, detect_content_type
+from smxgb.job.data_files import DataFile, find_files
 from smxgb.job.side_files import refuse_side_files
 from smxgb.wording import counted, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import PurePath
+    from pathlib import Path
 
     from smxgb.job.content_types import ContentType, Format
 
@@ -38,24 +37,6 @@ SPELLINGS: Mapping[str, Name] = {
 SILENT = {"code", "sm_drivers", "model"}
 FIRST_EPOCH = 0
 """SageMaker numbers the FIFOs of a channel, one for each pass over its data, from 0."""
-
-
-@dataclass(frozen=True)
-class DataFile:
-    """A file of a channel, or a part of one: `size` bytes from byte `begin` on.
-
-    A part stands for the records of a text file that begin in it, or for that part of the row groups.
-    """
-
-    path: Path
-    size: int
-    begin: int = 0
-    is_part: bool = False
-
-    @property
-    def end(self) -> int:
-        """The byte after the last one."""
-        return self.begin + self.size
 
 
 @dataclass(frozen=True)
@@ -187,7 +168,7 @@ def _channel(name: Name, config: object, folder: Path, *, alone: bool) -> Channe
         return Channel(name, folder, given, mode, distribution, (fifo,), wrapped=wrapper == "RecordIO")
     if not folder.is_dir() and alone:
         raise UserError(_no_folder(folder))
-    files, skipped = find_files(folder) if folder.is_dir() else ((), ())
+    files, skipped = find_files(folder, streamed=mode == "FastFile") if folder.is_dir() else ((), ())
     if not files and alone:
         raise UserError(_no_files(folder, skipped))
     refuse_side_files(folder, [file.path for file in files])
@@ -253,7 +234,7 @@ def _is_like_ascii(charset: str) -> bool:
     """Return whether numbers are the same bytes in a character set as in UTF-8."""
     try:
         return "1,".encode(charset) == b"1,"
-    except LookupError:
+    except (LookupError, ValueError):  # a name with a NUL is no value for Python
         return False
 
 
@@ -283,71 +264,3 @@ def _no_files(folder: Path, skipped: tuple[str, ...]) -> str:
         f"channel '{folder.name}' holds no data file{others}: check the channel's S3 address and that its "
         "files have rows."
     )
-
-
-def find_files(folder: Path) -> tuple[tuple[DataFile, ...], tuple[str, ...]]:
-    """Return the data files below `folder`, sorted by path, and the names of what is not data there.
-
-    Not data: names that begin with `_` or `.` (Spark's and notebooks' own), `manifest.json`, empty files, and
-    folders that a link leads to again.
-
-    Raises:
-        UserError: For links that lead nowhere, and for what is neither file nor folder.
-        PlatformError: If a folder can't be read.
-    """
-    mistakes = Mistakes()
-    files: list[DataFile] = []
-    skipped: list[str] = []
-    seen: dict[tuple[int, int], Path] = {}
-
-    def fail(error: OSError) -> None:
-        raise as_job_error(error)
-
-    for place, folders, names in os.walk(folder, followlinks=True, onerror=fail):
-        below = Path(place)
-        key = (below.stat().st_dev, below.stat().st_ino)
-        if key in seen:
-            skipped.append(
-                f"{below.relative_to(folder)}/ (the same folder as {_relative(seen[key], folder)})"
-            )
-            folders.clear()
-            continue
-        seen[key] = below
-        skipped += [f"{(below / name).relative_to(folder)}/" for name in folders if _hidden(name)]
-        folders[:] = sorted(name for name in folders if not _hidden(name))
-        for name in sorted(names):
-            path = below / name
-            size = path.stat().st_size if path.is_file() else None
-            if not _is_data(name) or size == 0:
-                skipped.append(f"{path.relative_to(folder)}{' (empty)' if size == 0 else ''}")
-            elif size is None:
-                mistakes.add(_no_file(path, folder))
-            else:
-                files.append(DataFile(path, size))
-    mistakes.raise_any()
-    files.sort(key=lambda file: file.path.parts)
-    return tuple(files), tuple(sorted(skipped))
-
-
-def _relative(place: Path, folder: Path) -> str:
-    return "the channel's own" if place == folder else f"{place.relative_to(folder)}/"
-
-
-def _no_file(path: Path, folder: Path) -> str:
-    shown = f"channel '{folder.name}': {path.relative_to(folder)}"
-    if path.is_symlink():
-        return f"{shown} is a link to {path.readlink()}, which is not there: link to a file, or remove it."
-    return f"{shown} is a FIFO, a socket or a device: a channel holds plain files."
-
-
-def is_data(path: PurePath) -> bool:
-    """Return whether a file with this path below its channel holds rows, if it is not empty."""
-    return _is_data(path.name) and not any(map(_hidden, path.parts[:-1]))
-
-
-def _is_data(name: str) -> bool:
-    return not _hidden(name) and name != "manifest.json"
-
-
-def _hidden(name: str) -> bool:
-    return name.startswith(("_", "."))

@@ -10,7 +10,8 @@ from smxgb.wording import counted, printable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from smxgb.job.channels import Channel, DataFile
+    from smxgb.job.channels import Channel
+    from smxgb.job.data_files import DataFile
 
 COMPARED_FILES = 20
 """Pairs of files of one size that are compared: each costs two reads, which a streamed channel feels."""

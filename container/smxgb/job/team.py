@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from smxgb.wording import counted
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -52,7 +54,7 @@ def choose_team(parameters: Parsed, hosts: Hosts | None, machine: Machine, mista
         _check_constraints(settings, mistakes)
         mode, workers = _on_gpus(parameters, machine, count, mistakes)
     else:
-        mode, workers = _on_processors(settings, count, mistakes)
+        mode, workers = _on_processors(settings, machine, count, mistakes)
     if several or workers > 1:
         alone, cure = (
             ("one host", "use instance_count=1") if several else ("one worker", "set workers_per_host=1")
@@ -151,13 +153,21 @@ def _on_gpus(
     return Choice("single", f"one host with one GPU{unneeded}" if gpus == 1 else "workers_per_host=1"), 1
 
 
-def _on_processors(settings: Hyperparameters, hosts: int, mistakes: Mistakes) -> tuple[Choice[Mode], int]:
-    """Return the mode and the workers of a host that trains on its processors."""
+def _on_processors(
+    settings: Hyperparameters, machine: Machine, hosts: int, mistakes: Mistakes
+) -> tuple[Choice[Mode], int]:
+    """Return the mode and the workers of a host that trains on its processors: one for each at most."""
+    workers = settings.workers_per_host or 1
     if settings.use_dask_gpu_training:
-        return Choice("dask", "as asked for"), settings.workers_per_host or 1
-    if (settings.workers_per_host or 1) > 1:
+        if workers > machine.threads:
+            mistakes.add(
+                f"workers_per_host={workers} is more than the {counted(machine.threads, 'processor')} of "
+                "this host: leave it out, or use an instance with more."
+            )
+        return Choice("dask", "as asked for"), workers
+    if workers > 1:
         mistakes.add(
-            f"workers_per_host={settings.workers_per_host} goes with use_dask_gpu_training=true, or with "
+            f"workers_per_host={workers} goes with use_dask_gpu_training=true, or with "
             "GPUs: set that too, or leave it out."
         )
     return Choice("collective", f"{hosts} hosts") if hosts > 1 else Choice("single", "one host"), 1

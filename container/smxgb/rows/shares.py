@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
-from smxgb.job import DataFile
 from smxgb.rows.group import COUNT, FLAG, TEXT
 from smxgb.rows.readers import can_be_cut
 from smxgb.wording import printable, readable_bytes
@@ -16,7 +15,7 @@ from smxgb.wording import printable, readable_bytes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from smxgb.job import Channel
+    from smxgb.job import Channel, DataFile
     from smxgb.rows.group import Group
 
 SAMPLED_FILES = 20
@@ -83,7 +82,7 @@ def split(channel: Channel, index: int, workers: int, *, whole: bool = False) ->
     for file in channel.files:
         first, last = max(begin, 0), min(end, file.size)
         if first < last:
-            parts.append(DataFile(file.path, last - first, first, is_part=last - first < file.size))
+            parts.append(file.cut(first, last))
         begin, end = begin - file.size, end - file.size
     return tuple(parts)
 

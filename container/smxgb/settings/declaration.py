@@ -273,7 +273,9 @@ class Hyperparameters(BaseModel):
         "What to do with a checkpoint of a job that differs: fail, or begin anew.", default="error", free=True
     )
     workers_per_host: Positive | None = _container(
-        "Workers of a host, with use_dask_gpu_training or GPUs; absent: 1, or one a GPU.", free=True
+        "Workers of a host, with use_dask_gpu_training or GPUs: at most one a processor, or a GPU; absent: "
+        "1, or one a GPU.",
+        free=True,
     )
     spool_dir: Text | None = _container(
         "Folder for parsed batches; absent: the volume with most free space.", free=True

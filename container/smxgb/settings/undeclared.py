@@ -40,9 +40,12 @@ def passed_through(
     known = upstream.known_names()
     extra: dict[str, object] = {}
     for name, value in undeclared.items():
-        if name not in known and not upstream.takes(name):
+        if name not in known and ("\0" in name or not upstream.takes(name)):
+            # XGBoost would read a name only up to its NUL.
             # Its value stays out of log and failure file: it may be a password.
             mistakes.add(f"{short(name)} is not a hyperparameter: {_cure(name, known)}")
+        elif "\0" in str(value):
+            mistakes.add(f"{Given.of(name, value).shown} is not allowed: it holds a NUL.")
         elif not is_unset(value):
             extra[name] = upstream.passed_value(value)
     notes = []

@@ -21,8 +21,15 @@ if TYPE_CHECKING:
     from smxgb.errors import JobError
     from smxgb.supervision.messages import Message
 
-STOPS = (signal.SIGTERM, signal.SIGINT)
-"""The signals with which a job is stopped."""
+STOPS = (
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
+"""The signals with which a job is stopped: those that people and schedulers send to end a process."""
 
 
 @dataclass

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 from typing import TYPE_CHECKING
 
-from smxgb.errors import AlgorithmError, PlatformError
+from smxgb.errors import AlgorithmError, PlatformError, as_job_error
 from smxgb.machine import read_machine
 from smxgb.wording import readable_bytes
 
@@ -25,6 +26,8 @@ CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.
 
 def unstartable(name: str, command: Sequence[str], error: OSError) -> JobError:
     """Return the failure of a process that could not be started."""
+    if error.errno in {errno.EAGAIN, errno.ENOMEM}:
+        return PlatformError(f"{name} could not be started: {as_job_error(error).mistakes[0]}")
     return AlgorithmError(f"{name} could not be started: {command[0]}: {error.strerror}.")
 
 

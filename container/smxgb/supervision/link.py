@@ -14,6 +14,7 @@ from threading import Event, Lock, Thread, Timer
 from typing import TYPE_CHECKING, NoReturn
 
 from smxgb.errors import AlgorithmError, JobError, as_job_error
+from smxgb.log import log_error
 from smxgb.supervision.messages import Beat, Failed, decode, encode
 
 if TYPE_CHECKING:
@@ -144,7 +145,8 @@ def diagnose(error: BaseException) -> JobError:
     if isinstance(failure, AlgorithmError) and failure is not error:
         import traceback  # noqa: PLC0415 - needed for a fault of ours only, and the start must be fast
 
-        traceback.print_exception(error)
+        for line in "".join(traceback.format_exception(error)).splitlines():
+            log_error(f"  {line}")
     return failure
 
 

@@ -19,7 +19,7 @@ from smxgb.program import PROGRAM
 from smxgb.supervision.child import STOPS, Child
 from smxgb.supervision.control import Alone, join_hosts
 from smxgb.supervision.endings import WORK, out_of_memory, unreported, unstartable
-from smxgb.supervision.publishing import finished, open_to_all, remove_unfinished, unfinished
+from smxgb.supervision.publishing import create, finished, hand_over, remove_unfinished, unfinished
 from smxgb.supervision.watch import Watch
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def supervise(
 ) -> int:
     """Do the whole job in a child process; return its exit code. A failed job leaves the failure file.
 
-    Call it in the main thread of a process of its own. It handles SIGTERM, SIGINT and SIGCHLD, and reaps
+    Call it in the main thread of a process of its own. It handles SIGCHLD and all `STOPS`, and reaps
     every child process that ends: as process 1 of a container it inherits orphans.
     """
     paths = Paths.from_environ(environ)
@@ -59,7 +59,7 @@ def supervise(
             # There are some in folders that are used again, as on one's own machine. No failure removes them.
             for path in earlier:
                 log_error(f"{path} is the model of an earlier job: this one has left none.")
-        open_to_all(paths.output, paths.model)
+        hand_over(paths.config, paths.output, paths.model)
         control.close()
     return error.exit_code if error else 0
 
@@ -120,9 +120,11 @@ def _signals() -> Iterator[int]:
     Afterwards this process ignores them: its verdict stands, and it is about to end.
     """
     reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     for number in (*STOPS, signal.SIGCHLD):
         signal.signal(number, _do_nothing)
-    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    # The image starts this process with them blocked, so that none comes before it can be handled.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
     try:
         yield reading
     finally:
@@ -145,11 +147,12 @@ def _report(error: JobError, failure: Path) -> None:
         log_error(line)
     beside = unfinished(failure)
     try:
-        if failure.exists():
+        if failure.is_file():
             return
         failure.parent.mkdir(parents=True, exist_ok=True)
         try:
-            beside.write_text(error.failure_text(), encoding="utf-8")
+            with create(beside, text=True) as file:
+                file.write(error.failure_text())
             beside.replace(failure)
         finally:
             beside.unlink(missing_ok=True)

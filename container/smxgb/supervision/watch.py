@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from smxgb.errors import as_job_error
 from smxgb.limits import beat_of
-from smxgb.log import log
+from smxgb.log import log, log_values
 from smxgb.supervision.child import STOPS, reap_others
 from smxgb.supervision.control.clock import Clock
 from smxgb.supervision.endings import frozen, stopped, unstartable
@@ -240,7 +240,7 @@ class Watch:
             self._error = as_job_error(problem)
             self._control.fail(self._error)
             return False
-        log(self._work.success.text if self._work.success else "")
+        log_values(self._work.success.text if self._work.success else "")
         return True
 
     def _end_all(self) -> None:

@@ -13,12 +13,12 @@ import os
 import tempfile
 from contextlib import contextmanager
 from operator import itemgetter
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any
 
 import xgboost as xgb
 
 from smxgb.errors import AlgorithmError, PlatformError
-from smxgb.supervision.publishing import unfinished
+from smxgb.supervision.publishing import create, unfinished
 from smxgb.training.matrix import internal_names
 from smxgb.training.model import predict_alike
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 MODEL_NAME = "xgboost-model"
 """The name that AWS's serving images look for. They try to load every file of its folder, so it holds no
 other file."""
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""How a cell begins that spreadsheets take for a formula."""
 IMPORTANCES = ("gain", "weight", "cover", "total_gain", "total_cover")
 
 
@@ -74,7 +76,7 @@ def stage_model(booster: xgb.Booster, schema: Schema, folder: Path) -> Path:
     if schema.first_index is not None:
         booster.set_attr(libsvm_indexing=str(schema.first_index))
     staged = unfinished(folder / MODEL_NAME)
-    with _written(staged, "wb") as stream:
+    with _written(staged) as stream:
         stream.write(booster.save_raw("ubj"))
     loaded = xgb.Booster(model_file=bytearray(staged.read_bytes()))
     found, expected = ((each.num_boosted_rounds(), each.num_features()) for each in (loaded, booster))
@@ -89,7 +91,7 @@ def stage_report(report: Mapping[str, object], folder: Path) -> Path:
     An undefined metric (nan) becomes null: JSON has no nan.
     """
     staged = unfinished(folder / "metrics.json")
-    with _written(staged, "w") as stream:
+    with _written(staged, text=True) as stream:
         json.dump(_defined(report), stream, indent=2)
         stream.write("\n")
     return staged
@@ -98,22 +100,28 @@ def stage_report(report: Mapping[str, object], folder: Path) -> Path:
 def stage_importance(booster: xgb.Booster, schema: Schema, folder: Path, *, linear: bool) -> Path:
     """Write feature_importance.csv to `folder` under an unfinished name; return the path.
 
-    It has a row for each feature, the most important first. Trees have the five scores of XGBoost; a linear
-    model has `weight`, the sum of the absolute coefficients.
+    It has a row for each feature, the most important first. A name that a spreadsheet would take for a
+    formula has an apostrophe before it. Trees have the five scores of XGBoost; a linear model has `weight`,
+    the sum of the absolute coefficients.
     """
     kinds = ("weight",) if linear else IMPORTANCES
     scores = [booster.get_score(importance_type=kind) for kind in kinds]
     rows = [
-        (name, *(_size(score.get(internal, 0.0)) for score in scores))
+        (_inert(name), *(_size(score.get(internal, 0.0)) for score in scores))
         for name, internal in zip(schema.names, internal_names(schema), strict=True)
     ]
     rows.sort(key=itemgetter(1), reverse=True)
     staged = unfinished(folder / "feature_importance.csv")
-    with _written(staged, "w") as stream:
+    with _written(staged, text=True) as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["feature", *kinds])
         writer.writerows(rows)
     return staged
+
+
+def _inert(name: str) -> str:
+    """Return a name as a cell that no spreadsheet runs (OWASP, CSV injection)."""
+    return f"'{name}" if name.startswith(FORMULAS) else name
 
 
 def _size(score: float | list[float]) -> float:
@@ -129,12 +137,11 @@ def _defined(value: object) -> object:
 
 
 @contextmanager
-def _written(path: Path, mode: Literal["w", "wb"]) -> Iterator[IO[Any]]:
-    """Open a file to write, and flush it to the disk. Errors of writing are given the file's name."""
+def _written(path: Path, *, text: bool = False) -> Iterator[IO[Any]]:
+    """Open a new file to write, and flush it to the disk. Errors of writing are given the file's name."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        encoding, newline = ("utf-8", "") if mode == "w" else (None, None)
-        with path.open(mode, encoding=encoding, newline=newline) as stream:
+        with create(path, text=text) as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())

@@ -13,7 +13,6 @@ from smxgb.training.plan import make_plan
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from smxgb.errors import Origin
     from smxgb.rows import Schema, Shape, Stored, Summary
     from smxgb.settings import Labels, Parsed
     from smxgb.training.plan import Memory, Plan
@@ -61,6 +60,7 @@ def check_rows(parameters: Parsed, seen: Seen, free: Memory) -> Checked:
 
     Raises:
         UserError: With everything that does not fit.
+        PlatformError: If this host's memory is too small.
     """
     mistakes = Mistakes()
     rows = None if seen.whole is None else seen.whole["train"].rows
@@ -75,11 +75,9 @@ def check_rows(parameters: Parsed, seen: Seen, free: Memory) -> Checked:
         if seen.whole is not None:
             notes = check_all_rows(parameters, seen.whole, classes)
     # The labels are those of all hosts, the memory is this one's.
-    origin: Origin = "everywhere" if any(mistakes) else "here"
-    with mistakes.collect():
-        plan = make_plan(parameters, seen.shapes, free, classes=classes, reading=seen.reading)
-        plan.check()
-    mistakes.raise_any(origin)
+    mistakes.raise_any("everywhere")
+    plan = make_plan(parameters, seen.shapes, free, classes=classes, reading=seen.reading)
+    plan.check()
     counted = classes is not None and parameters.settings.num_class is None
     return Checked(classes, counted, constraints, plan, notes)
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil, floor
 from typing import TYPE_CHECKING, Literal
 
-from smxgb.errors import UserError
+from smxgb.errors import PlatformError
 from smxgb.machine import memory_available
 from smxgb.settings import CURVES
 from smxgb.training import gpu
 from smxgb.wording import readable_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from smxgb.job import Team
     from smxgb.rows import Shape
@@ -71,18 +72,18 @@ class Plan:
         )
 
     def check(self) -> None:
-        """Raise UserError if the job would not fit into memory."""
+        """Raise PlatformError if the job would not fit into memory."""
         if self.needed.host > self.free.host:
-            raise UserError(
-                f"the training data needs about {_mib(self.needed.host)} MiB of memory and "
-                f"{_mib(self.free.host)} MiB are free: use an instance with more memory, or fewer rows or "
-                "columns."
+            raise PlatformError(
+                f"the training data needs about {_mib(self.needed.host, ceil)} MiB of memory and "
+                f"{_mib(self.free.host, floor)} MiB are free: use an instance with more memory, or fewer "
+                "rows or columns."
             )
         if self.needed.gpu is not None and self.free.gpu is not None and self.needed.gpu > self.free.gpu:
-            raise UserError(
-                f"a worker's share of the data needs about {_mib(self.needed.gpu)} MiB on its GPU and "
-                f"{_mib(self.free.gpu)} MiB are free: use more GPUs or hosts, GPUs with more memory, a "
-                "smaller max_bin, or device=cpu."
+            raise PlatformError(
+                f"a worker's share of the data needs about {_mib(self.needed.gpu, ceil)} MiB on its GPU "
+                f"and {_mib(self.free.gpu, floor)} MiB are free: use more GPUs or hosts, GPUs with more "
+                "memory, a smaller max_bin, or device=cpu."
             )
 
 
@@ -172,5 +173,5 @@ class _Row:
         return 64 + 28 * (self.outputs - 1) + shape.columns * self.max_bin.bit_length() / 8
 
 
-def _mib(count: float) -> str:
-    return f"{round(count) // MIB:,}"
+def _mib(count: float, whole: Callable[[float], int] = round) -> str:
+    return f"{whole(count / MIB):,}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from smxgb.errors import AlgorithmError, PlatformError
-from smxgb.log import log, notice, notices
+from smxgb.log import log, log_values, notice, notices
 from smxgb.rows import FLAG, load
 from smxgb.scratch import scratch_folder
 from smxgb.settings import booster_params
@@ -275,7 +275,7 @@ def _after_round(
 
     def after_round(run: Run, values: Values) -> bool:
         if worker.group.rank == 0:
-            log(evaluation_line(run.rounds - 1, values))
+            log_values(evaluation_line(run.rounds - 1, values))
             rounds.finished(run.rounds - 1)
         told = np.array([worker.link.has_heard(Stop)], np.float64)
         is_stopped = bool(worker.group.sum(told).any())

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from smxgb.errors import UserError
-from smxgb.job.channels import Channels, find_channels, find_files
+from smxgb.job.channels import Channels, find_channels
+from smxgb.job.data_files import find_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,6 +95,13 @@ def test_without_a_train_channel_those_that_are_there_are_listed(tmp_path: Path)
 def test_a_content_type_is_understood_in_every_spelling(tmp_path: Path, given: str, expected: str) -> None:
     fill(tmp_path / "train", a=CSV)
     assert found(tmp_path, ContentType=given).train.content_type == expected
+
+
+@pytest.mark.parametrize("charset", ["utf-16", "nowhere", "utf-8\0junk"])
+def test_a_charset_that_is_not_like_utf_8_is_refused(tmp_path: Path, charset: str) -> None:
+    fill(tmp_path / "train", a=CSV)
+    [text] = mistakes(tmp_path, {"train": {"ContentType": f"text/csv; charset={charset}"}})
+    assert "text is read as UTF-8" in text
 
 
 def test_all_mistakes_of_a_channel_are_reported_together(tmp_path: Path) -> None:

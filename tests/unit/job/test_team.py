@@ -176,6 +176,14 @@ def test_slices_of_a_gpu_are_refused_as_a_team_and_taken_alone() -> None:
     assert team_of(slices, workers_per_host=1) == ("single", "cuda", 1)
 
 
+def test_a_processor_takes_one_worker() -> None:
+    dask = {"use_dask_gpu_training": "true", "device": "cpu"}
+    assert team_of(machine(), workers_per_host=8, **dask) == ("dask", "cpu", 8)
+    _, mistakes = chosen(machine(), workers_per_host=100_000_000, **dask)
+    [text] = mistakes
+    assert text.startswith("workers_per_host=100000000 is more than the 8 processors of this host: ")
+
+
 def test_workers_of_a_host_without_gpus_need_the_dask_mode() -> None:
     _, mistakes = chosen(machine(), workers_per_host=2)
     assert len(mistakes) == 1

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from smxgb.errors import UserError
-from smxgb.job.channels import Channel, DataFile
+from smxgb.job import Channel, DataFile
 from smxgb.rows.batch import Sparse
 from smxgb.rows.readers import Reader, open_reader
 from smxgb.rows.reading import ReadingSettings

@@ -10,7 +10,7 @@ import pytest
 from tests.threads import by_all
 
 from smxgb.errors import Mistakes
-from smxgb.job.channels import Channel, Channels, DataFile
+from smxgb.job import Channel, Channels, DataFile
 from smxgb.rows.agreement import agree_on_channels, agree_on_features, agree_on_groups, agree_on_rows
 from smxgb.rows.query_groups import QueryGroups
 from smxgb.rows.schema import Declared, Layout

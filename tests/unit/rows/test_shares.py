@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.threads import by_all
 
 from smxgb.errors import UserError
-from smxgb.job.channels import Channel, DataFile
+from smxgb.job import Channel, DataFile
 from smxgb.rows.readers import open_reader
 from smxgb.rows.readers.csv.blocks import read_part
 from smxgb.rows.reading import ReadingSettings
@@ -80,8 +80,9 @@ def test_parts_of_a_text_join_to_the_text(data: str, size: int, cuts: st.DataObj
         path = Path(base) / "text"
         path.write_bytes(content)
         ends = [0, *at, len(content)]
+        whole = DataFile(path, len(content))
         parts = [
-            b"".join(block.data for block in read_part(DataFile(path, end - begin, begin), "a", ",", size, 0))
+            b"".join(block.data for block in read_part(whole.cut(begin, end), "a", ",", size, 0))
             for begin, end in pairwise(ends)
         ]
     assert b"".join(parts) == content

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from smxgb.errors import UserError
-from smxgb.job.channels import Channel, DataFile
+from smxgb.job import Channel, DataFile
 from smxgb.rows.group import Solo
 from smxgb.rows.shares import share, split
 

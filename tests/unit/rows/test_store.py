@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from smxgb.errors import PlatformError, UserError
-from smxgb.job.channels import Channel, DataFile
+from smxgb.job import Channel, DataFile
 from smxgb.rows.batch import ROWS, Dense
 from smxgb.rows.readers import open_reader
 from smxgb.rows.reading import ReadingSettings

@@ -28,6 +28,13 @@ def test_an_unknown_name_is_refused_with_the_nearest(name: str, cure: str) -> No
     assert mistake(**{name: "1"}) == f"{shown} is not a hyperparameter: {cure}"
 
 
+def test_a_nul_ends_neither_a_name_nor_a_value() -> None:
+    assert mistake(**{"eta\0junk": "0.1"}).startswith(r"eta\x00junk is not a hyperparameter: ")
+    assert mistake(sparse_threshold="0.5\0junk") == (
+        r"sparse_threshold='0.5\x00junk' is not allowed: it holds a NUL."
+    )
+
+
 def test_the_value_of_an_unknown_name_is_never_said() -> None:
     assert "AKIA5" not in mistake(aws_secret_access_key="AKIA5")  # noqa: S106 - it is none
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 import signal
 from typing import TYPE_CHECKING
 
@@ -59,3 +61,10 @@ def test_a_stop_says_what_may_have_stopped_the_job(work: Child) -> None:
 def test_a_process_that_could_not_be_started_is_named_with_its_program() -> None:
     error = unstartable("Dask worker 0", ("/nowhere/python", "-m"), FileNotFoundError(2, "No such file"))
     assert error.mistakes == ("Dask worker 0 could not be started: /nowhere/python: No such file.",)
+
+
+@pytest.mark.parametrize("number", [errno.EAGAIN, errno.ENOMEM])
+def test_a_host_that_has_no_room_for_a_process_is_to_blame_for_that(number: int) -> None:
+    error = unstartable("the work", ("python",), OSError(number, os.strerror(number)))
+    assert isinstance(error, PlatformError)
+    assert error.mistakes[0].startswith("the work could not be started: ")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from smxgb.errors import UserError
+from smxgb.supervision.child import STOPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -191,9 +192,9 @@ def test_work_that_the_kernel_killed_for_memory_names_limit_phase_and_cure(
     )
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize("number", STOPS)
 def test_a_stop_ends_the_work_at_once_and_leaves_no_half_written_model(
-    job: Job, number: signal.Signals, code: int
+    job: Job, number: signal.Signals
 ) -> None:
     half = job.write("model/.smxgb-model-1.ubj", "half")
     work = (
@@ -205,7 +206,7 @@ def test_a_stop_ends_the_work_at_once_and_leaves_no_half_written_model(
         pid = int(process.stdout.readline())
         start = time.monotonic()
         process.send_signal(number)
-        assert process.wait(10) == code
+        assert process.wait(10) == 128 + number
         assert time.monotonic() - start < 2
     assert not lives(pid)
     assert not half.exists()
@@ -456,8 +457,8 @@ def test_a_failed_job_leaves_nothing_half_written(job: Job) -> None:
     assert not any(path.exists() for path in half)
 
 
-def test_everyone_may_read_and_write_the_results(job: Job) -> None:
-    outside = job.write("input/data/train/a.csv")
+def test_everyone_may_read_the_results_and_nobody_else_may_write_them(job: Job) -> None:
+    outside = job.write("input/config/hyperparameters.json")
     program = job.write("output/data/run.sh")
     model = job.write("model/xgboost-model")
     (job.base / "model" / "link").symlink_to(outside)
@@ -467,8 +468,47 @@ def test_everyone_may_read_and_write_the_results(job: Job) -> None:
     model.parent.chmod(0o700)
     job.run("fail('a')")
     modes = [path.stat().st_mode & 0o777 for path in (model.parent, model, program, outside)]
-    assert modes == [0o777, 0o666, 0o777, 0o600]
-    assert (job.base / "output" / "failure").stat().st_mode & 0o777 == 0o666
+    assert modes == [0o755, 0o644, 0o755, 0o600]
+    assert (job.base / "output" / "failure").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_the_results_belong_to_the_owner_of_the_jobs_folders(job: Job) -> None:
+    job.write("input/config/hyperparameters.json")
+    os.chown(job.base / "input" / "config", 1234, 1235)
+    model = job.write("model/xgboost-model")
+    job.run("fail('a')")
+    for path in (model, model.parent, job.base / "output" / "failure"):
+        assert (path.stat().st_uid, path.stat().st_gid) == (1234, 1235)
+
+
+def test_a_stop_that_comes_before_it_can_be_handled_waits(job: Job) -> None:
+    # As the image starts the supervisor, which is process 1 there.
+    before = (
+        "import os, signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])\n"
+        "os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    assert job.run("time.sleep(60)", before)[0] == 143
+    assert job.failure is not None
+    assert job.failure.startswith("PlatformError: the job was stopped by SIGTERM")
+
+
+def test_a_folder_in_the_place_of_the_failure_file_is_said(job: Job) -> None:
+    job.write("output/failure/a")
+    code, _, err = job.run("fail('a')")
+    assert code == 2
+    place = job.base / "output" / "failure"
+    assert f"The failure file {place} could not be written: Is a directory." in err.splitlines()
+    assert [path.name for path in place.parent.iterdir()] == ["failure"]
+
+
+def test_a_link_in_the_place_of_the_failure_file_is_not_followed(job: Job) -> None:
+    precious = job.write("precious", "precious")
+    job.write("output/data/a")
+    (job.base / "output" / ".smxgb-failure").symlink_to(precious)
+    job.run("fail('a')")
+    assert job.failure == "UserError: a"
+    assert precious.read_text() == "precious"
 
 
 def test_the_supervisor_loads_nothing_but_python() -> None:

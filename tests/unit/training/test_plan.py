@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from smxgb.errors import UserError
+from smxgb.errors import PlatformError
 from smxgb.rows.summary import Shape
 from smxgb.settings import parse
 from smxgb.training.plan import MIB, UNCERTAINTY, Memory, Plan, choose_matrix, make_plan
@@ -119,5 +119,7 @@ def test_the_line_of_the_log_has_a_range_around_the_estimate() -> None:
 
 def test_a_job_that_does_not_fit_is_refused_with_the_numbers() -> None:
     Plan("quantile", Memory(100 * MIB), Memory(100 * MIB)).check()
-    with pytest.raises(UserError, match=re.escape("needs about 101 MiB of memory and 100 MiB are free")):
+    with pytest.raises(PlatformError, match=re.escape("needs about 101 MiB of memory and 100 MiB are free")):
         Plan("quantile", Memory(101 * MIB), Memory(100 * MIB)).check()
+    with pytest.raises(PlatformError, match=re.escape("needs about 47 MiB of memory and 46 MiB are free")):
+        Plan("quantile", Memory(46 * MIB + 2), Memory(46 * MIB + 1)).check()

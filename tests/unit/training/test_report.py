@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from smxgb.environment import Hosts, Paths
-from smxgb.job.channels import Channel, Channels, DataFile
+from smxgb.job import Channel, Channels, DataFile
 from smxgb.job.job import Job
 from smxgb.job.team import Choice, Team
 from smxgb.machine import Machine

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
+from smxgb.job import blaming_changes
 from smxgb.rows.readers.reader import Reader, Request
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from smxgb.job import Channel, DataFile
+    from smxgb.rows.batch import Batch
     from smxgb.rows.reading import ReadingSettings
     from smxgb.rows.schema import Declared
 
@@ -33,9 +38,17 @@ def open_reader(
     `like` is what `train` declares when another channel is read.
 
     Raises UserError if the files disagree with each other, with the settings or with `train`, or hold columns
-    that can't be features.
+    that can't be features, PlatformError, as each pass does, if a file is not what the job has listed.
     """
-    return _module(channel).open_channel(Request(channel, settings, threads, like))
+    files = () if channel.mode == "Pipe" else channel.files
+    with blaming_changes(files):
+        reader = _module(channel).open_channel(Request(channel, settings, threads, like))
+
+    def read(names: tuple[str, ...]) -> Iterator[Batch]:
+        with blaming_changes(files):
+            yield from reader.read(names)
+
+    return replace(reader, read=read)
 
 
 def can_be_cut(channel: Channel, file: DataFile) -> bool:

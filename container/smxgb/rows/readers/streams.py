@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from smxgb.errors import JobError, UserError
-from smxgb.job import Rejoined, decompressed, foreign, is_compressed, read_fully
+from smxgb.job import ListedFile, Rejoined, decompressed, foreign, is_compressed, read_fully
 from smxgb.log import log
 from smxgb.rows.readers.framing import payloads
 from smxgb.rows.readers.pipe import Pipe
 from smxgb.rows.readers.row_rules import shown_file
 
 if TYPE_CHECKING:
-    import io
     from collections.abc import Callable, Iterator
 
     from smxgb.job import Channel, DataFile, Readable
@@ -174,10 +173,8 @@ class _Opening:
         with suppress(JobError, OSError):
             self._begun.result()[0].close()
 
-    def _begin(self) -> tuple[io.FileIO | Pipe, bytes]:
-        raw = (
-            Pipe(self._file.path) if self.channel.mode == "Pipe" else self._file.path.open("rb", buffering=0)
-        )
+    def _begin(self) -> tuple[ListedFile | Pipe, bytes]:
+        raw = Pipe(self._file.path) if self.channel.mode == "Pipe" else ListedFile(self._file)
         try:
             return raw, raw.read(HEAD_BYTES)
         except BaseException:

@@ -14,7 +14,7 @@ import sys
 import threading
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -27,8 +27,9 @@ from tests.recordio import framed, record, tensor
 from tests.unit.rows.conftest import Data, as_frame
 
 from smxgb.errors import PlatformError, UserError
-from smxgb.job.channels import Channel, DataFile
-from smxgb.rows.readers import open_reader, pipe
+from smxgb.job.channels import Channel
+from smxgb.job.data_files import DataFile, ListedFile
+from smxgb.rows.readers import open_reader, pipe, streams
 from smxgb.rows.readers.streams import open_streams
 from smxgb.rows.reading import ReadingSettings
 
@@ -300,24 +301,24 @@ def test_files_are_opened_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         (tmp_path / f"{number}").write_bytes(b"%d" % number)
         files.append(DataFile(tmp_path / f"{number}", 1))
     opened: list[str] = []
-    path_open = type(tmp_path).open
 
-    def noted(path: Path, *arguments: Any, **options: Any) -> Any:
-        opened.append(path.name)
-        return path_open(path, *arguments, **options)
+    def noted(file: DataFile) -> ListedFile:
+        opened.append(file.path.name)
+        return ListedFile(file)
 
-    monkeypatch.setattr(type(tmp_path), "open", noted)
+    monkeypatch.setattr(streams, "ListedFile", noted)
     channel = Channel("train", tmp_path, "csv", "FastFile", "FullyReplicated", tuple(files))
-    streams = open_streams(channel)
-    assert next(streams).read(9) == b"0"
+    files_read = open_streams(channel)
+    assert next(files_read).read(9) == b"0"
     assert len(opened) > 1
-    assert [stream.read(9) for stream in streams] == [b"%d" % number for number in range(1, 9)]
+    assert [stream.read(9) for stream in files_read] == [b"%d" % number for number in range(1, 9)]
 
 
 READ = """
 import sys
 from pathlib import Path
-from smxgb.job.channels import Channel, find_files
+from smxgb.job.channels import Channel
+from smxgb.job.data_files import find_files
 from smxgb.rows.reading import ReadingSettings
 from smxgb.rows.readers import open_reader
 from smxgb.rows.store import keep

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from smxgb.errors import UserError
-from smxgb.job import is_compressed
+from smxgb.job import ListedFile, is_compressed
 from smxgb.rows.readers.csv.quotes import QUOTE, quotes_of
 from smxgb.rows.readers.streams import Stream
 
@@ -85,7 +85,7 @@ def read_part(file: DataFile, source: str, delimiter: str, size: int, start: int
     """
     begin, end = max(file.begin, start), file.end
     is_cut = begin > 0  # what stands before the first line end began in an earlier part
-    with file.path.open("rb", buffering=0) as opened:
+    with ListedFile(file) as opened:
         place = opened.seek(max(0, begin - 1))
         stream = Stream(source, _Unquoted(opened, source), file)
         for block in read_blocks(stream, delimiter, size, place):
@@ -97,8 +97,10 @@ def read_part(file: DataFile, source: str, delimiter: str, size: int, start: int
                 data, offset = data[first:], offset + first
                 is_cut = False
             if offset >= end:
+                file.check()
                 return
             if offset + len(data) >= end:
+                file.check()
                 newline = data.find(line_end(data), end - 1 - offset)
                 yield CsvBlock(data[: newline + 1] if newline >= 0 else data, offset)
                 return

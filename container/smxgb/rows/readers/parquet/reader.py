@@ -241,7 +241,9 @@ class _Passes:
         for table, layout in zip(self._tables, self._layouts, strict=True):
             features = chosen(layout, self._names, wanted)
             with _readable(table.file, table.source):
+                table.file.check()
                 yield from self._file_parts(table, layout, features)
+                table.file.check()
 
     def _file_parts(self, table: _Table, layout: Layout, features: Sequence[int]) -> Iterator[CleanRows]:
         roles = tuple(role for role, _ in layout.roles)
@@ -290,8 +292,8 @@ def _rows(file: DataFile, metadata: pq.FileMetaData) -> range:
     """Return the rows to read of a file; a part of a file stands for the same part of its rows."""
     if not file.is_part:
         return range(metadata.num_rows)
-    size = file.path.stat().st_size
-    return range(file.begin * metadata.num_rows // size, file.end * metadata.num_rows // size)
+    begin, end = (place * metadata.num_rows // file.listed for place in (file.begin, file.end))
+    return range(begin, end)
 
 
 def _group_sizes(metadata: pq.FileMetaData) -> list[int]:

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from smxgb.rows.roles import RoleName
 
 BLOCK_BYTES = 1 << 20
+LONGEST_RECORD = 64 << 20
+"""A longer record means that the file is damaged: 16 million features have their values in so many bytes."""
+
 LARGEST_KEY = 2**31 - 1
 
 
@@ -136,52 +139,75 @@ class _Pass:
 def read_blocks(stream: Stream, size: int = BLOCK_BYTES) -> Iterator[RecordBlock]:
     """Yield the records of a stream in blocks of about `size` bytes.
 
-    Raises UserError, naming the record, for a wrong magic number, parts that are out of order, and a file
-    that ends inside a record.
+    Raises UserError, naming the record, for a wrong magic number, parts that are out of order, a record that
+    is longer than `LONGEST_RECORD`, and a file that ends inside a record.
     """
-    held = b""
-    first = 1
-    while chunk := stream.read(size):
-        held = held + chunk if held else chunk
-        records, used = _split(held, stream.source, first)
+    split = _Split(stream.source)
+    wanted = size
+    while chunk := stream.read(wanted):
+        first = split.number
+        records = split.records(chunk)
         if records:
             yield RecordBlock(stream.source, records, first)
-        first += len(records)
-        held = held[used:]
-    if held:
-        cut_off(stream.source, first)
+        wanted = max(size, split.missing)
+    split.end()
 
 
-def _split(data: bytes, source: str, first: int) -> tuple[list[bytes], int]:
-    """Return the whole records at the beginning of `data`, and how many bytes they take."""
-    records: list[bytes] = []
-    parts: list[bytes] = []
-    offset = used = 0
-    mask = (1 << LENGTH_BITS) - 1
-    while offset + HEADER.size <= len(data):
-        magic, word = HEADER.unpack_from(data, offset)
-        if magic != MAGIC or word > mask:  # not a whole record: look with care
-            kind = parse_header(data, offset, source, first + len(records), inside=bool(parts))
-            is_last = kind.is_last
-        else:
-            if parts:
-                parse_header(data, offset, source, first + len(records), inside=True)
+class _Split:
+    """Splits a stream of chunks into records; `number` is that of the next record.
+
+    What was read of a record is looked at once: its whole parts are kept as they are, and only a part that is
+    not whole yet is looked at again, with the chunk that has `missing` bytes more.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.number = 1
+        self.missing = 0
+        self._source = source
+        self._held = b""
+        self._parts: list[bytes] = []
+        self._length = 0
+
+    def records(self, chunk: bytes) -> list[bytes]:
+        """Return the records that end in the next chunk."""
+        data = self._held + chunk if self._held else chunk
+        records: list[bytes] = []
+        offset = 0
+        mask = (1 << LENGTH_BITS) - 1
+        self.missing = 0
+        while (start := offset + HEADER.size) <= len(data):
+            magic, word = HEADER.unpack_from(data, offset)
             is_last = True
-        start = offset + HEADER.size
-        end = start + (word & mask)
-        offset = end + (-end + start) % 4
-        if offset > len(data):
-            break
-        if is_last and not parts:
-            records.append(data[start:end])
-        else:
-            parts.append(data[start:end])
+            if magic != MAGIC or word > mask or self._parts:  # not a whole record: look with care
+                number = self.number + len(records)
+                is_last = parse_header(data, offset, self._source, number, inside=bool(self._parts)).is_last
+            end = start + (word & mask)
+            if self._length + end - offset > LONGEST_RECORD:
+                raise UserError(
+                    f"{self._source}, record {self.number + len(records)}: it has more than "
+                    f"{LONGEST_RECORD >> 20} MB. The file is damaged, or no RecordIO-protobuf."
+                )
+            padded = end + (start - end) % 4
+            if padded > len(data):
+                self.missing = padded - len(data)
+                break
+            offset = padded
+            if is_last and not self._parts:
+                records.append(data[start:end])
+                continue
+            self._parts.append(data[start:end])
+            self._length += end - start + HEADER.size
             if is_last:
-                records.append(b"".join(parts))
-                parts = []
-        if is_last:
-            used = offset
-    return records, used
+                records.append(b"".join(self._parts))
+                self._parts, self._length = [], 0
+        self._held = data[offset:]
+        self.number += len(records)
+        return records
+
+    def end(self) -> None:
+        """Raise UserError if the stream has ended inside a record."""
+        if self._held or self._parts:
+            cut_off(self._source, self.number)
 
 
 def _check(rows: RecordRows, form: _Form, block: RecordBlock) -> None:

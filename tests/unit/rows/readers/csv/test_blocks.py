@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from smxgb.job.channels import DataFile
+from smxgb.job import DataFile
 from smxgb.rows.readers.csv.blocks import read_blocks
 from smxgb.rows.readers.streams import Stream
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import struct
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,9 +17,12 @@ from pandas.testing import assert_frame_equal
 from tests.recordio import field, framed, record, tensor, varint
 
 from smxgb.errors import UserError
+from smxgb.job import DataFile
 from smxgb.rows.batch import Sparse
-from smxgb.rows.readers.recordio import records
+from smxgb.rows.readers.framing import FramePart, parse_header
+from smxgb.rows.readers.recordio import reader, records
 from smxgb.rows.readers.recordio.reader import read_blocks
+from smxgb.rows.readers.streams import Stream
 
 if TYPE_CHECKING:
     from tests.unit.rows.conftest import Data
@@ -316,6 +321,30 @@ def test_what_another_writer_writes_comes_back(
     expected = np.where(np.array(present), np.array(rows, np.float64), np.nan).astype(np.float32)
     columns = range(width) if sparse else [f"f{index}" for index in range(width)]
     assert np.array_equal(read.reindex(columns=list(columns)).to_numpy(), expected, equal_nan=True)
+
+
+def test_each_part_of_a_record_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+
+    def noted(data: bytes, offset: int, *arguments: Any, **options: Any) -> FramePart:
+        looked.append(offset)
+        return parse_header(data, offset, *arguments, **options)
+
+    monkeypatch.setattr(reader, "parse_header", noted)
+    long = bytes(range(256)) * 500
+    data = framed([long, long], 64)
+    stream = Stream("a", io.BytesIO(data), DataFile(Path("a"), len(data)))
+    assert [record for block in read_blocks(stream, 512) for record in block.records] == [long, long]
+    # Each of the 2 x 2000 parts, and those once more that the end of a chunk cuts.
+    assert len(looked) < 2 * 2000 + len(data) / 512 + 2
+
+
+def test_a_record_has_a_limit(recordio: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "LONGEST_RECORD", 1 << 20)
+    long = b"x" * (1 << 20) + b"x"
+    for part_bytes in (1 << 28, 1000):
+        [text] = recordio.refused(framed([GOOD, long], part_bytes))
+        assert text.startswith("train/a.recordio-protobuf, record 2: it has more than 1 MB.")
 
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
