@@ -12,7 +12,7 @@ import json
 import socket
 import struct
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -118,6 +118,8 @@ class _Meeting:
             return  # no worker: it has left, is silent, or babbles
         finally:
             writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
 
     async def _seat(self, reader: StreamReader, writer: StreamWriter, address: str) -> int:
         """Return the rank of the worker that has come. Raises ValueError if it is none that is awaited."""
