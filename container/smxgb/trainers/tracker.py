@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import struct
 import sys
@@ -54,9 +55,10 @@ def tracker(job: Job, lead: Lead) -> Iterator[TrackerArguments]:
     try:
         listener = socket.create_server((lead.address, port), backlog=BACKLOG)
     except OSError as error:
+        reason = os.strerror(error.errno or 0)  # Python's own text says the address again
         raise PlatformError(
-            f"XGBoost's tracker can't listen at {lead.address}, port {port} ({error.strerror}): set "
-            "tracker_port to a free one."
+            f"XGBoost's tracker can't listen at {lead.address}, port {port} ({reason}): set tracker_port to a "
+            "free one."
         ) from error
     admit_only(listener.fileno(), lead.addresses)
     port = listener.getsockname()[1]

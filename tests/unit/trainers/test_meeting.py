@@ -89,6 +89,7 @@ def test_who_does_not_speak_as_a_worker_is_left_and_the_workers_come_together(jo
     with tracker(job, LEAD) as arguments:
         port = arguments["dmlc_tracker_port"]
         silent = connect(port)
+        assert silent.recv(4) == MAGIC
         assert answers(connect(port, said)) == []
         workers = [connect(port, start(task_of(host, 0))) for host in range(2)]
         assert [len(answers(worker)) for worker in workers] == [2, 2]
@@ -98,6 +99,8 @@ def test_who_does_not_speak_as_a_worker_is_left_and_the_workers_come_together(jo
 def test_nobody_is_heard_any_more_when_all_have_joined(job: Job) -> None:
     with tracker(job, LEAD) as arguments:
         silent = connect(arguments["dmlc_tracker_port"])
+        assert silent.recv(4) == MAGIC
+    assert silent.recv(1) == b""
     silent.close()
     with pytest.raises(ConnectionRefusedError):
         connect(arguments["dmlc_tracker_port"])
