@@ -57,8 +57,8 @@ def tracker(job: Job, lead: Lead) -> Iterator[TrackerArguments]:
     except OSError as error:
         reason = os.strerror(error.errno or 0)  # Python's own text says the address again
         raise PlatformError(
-            f"XGBoost's tracker can't listen at {lead.address}, port {port} ({reason}): set tracker_port to a "
-            "free one."
+            f"XGBoost's tracker can't listen at {lead.address}, port {port} ({reason}): set tracker_port to "
+            "a free one."
         ) from error
     admit_only(listener.fileno(), lead.addresses)
     port = listener.getsockname()[1]
