@@ -39,8 +39,8 @@ class Thread(Group):
     def broadcast(self, data: bytes) -> bytes:
         return self.gather_bytes(data)[0]
 
-    def leave(self) -> None:
-        return
+    def outside[T](self, work: Callable[[], T]) -> T:
+        return work()
 
     def sum(self, array: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         every = self.gather_bytes(array.tobytes())

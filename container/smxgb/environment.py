@@ -188,7 +188,23 @@ def read_hosts(paths: Paths) -> Hosts:
         raise UserError(
             f"{path}: current_host is {json.dumps(current)}. It must be one of the hosts: {', '.join(names)}."
         )
+    if len(names) > 1:
+        _check_names(path, names)
     return Hosts(current, names, interface if isinstance(interface, str) else None)
+
+
+def _check_names(path: Path, names: tuple[str, ...]) -> None:
+    """Raise UserError if a host's name can't be looked up."""
+    for name in names:
+        try:
+            can_be = name.isprintable() and " " not in name and name.encode("idna")
+        except UnicodeError:
+            can_be = False
+        if not can_be:
+            raise UserError(
+                f"{path}: {json.dumps(name)} is no name of a host: a name has parts of 1 to 63 "
+                "letters, digits and hyphens each, with dots between them."
+            )
 
 
 def free_bytes(path: Path) -> int:

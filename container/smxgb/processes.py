@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from smxgb.environment import process_environ
 from smxgb.log import warnings_as_lines
 from smxgb.supervision.link import Link, die_of, die_with_parent, leave
-from smxgb.supervision.messages import PhaseBegins
+from smxgb.supervision.messages import FIRST_PHASE, PhaseBegins
 from smxgb.terminal import is_watched, write_over_bar
 
 if TYPE_CHECKING:
@@ -33,15 +33,11 @@ def run(argv: Sequence[str]) -> None:
             case "dask-scheduler":
                 from smxgb.trainers import dask_cluster  # noqa: PLC0415 - after the packages that are kept out
 
-                dask_cluster.run_scheduler(
-                    link, arguments.host, arguments.port, dashboard=arguments.dashboard
-                )
+                dask_cluster.run_scheduler(link, arguments.port, dashboard=arguments.dashboard)
             case "dask-worker":
                 from smxgb.trainers import dask_cluster  # noqa: PLC0415 - after the packages that are kept out
 
-                dask_cluster.run_worker(
-                    link, arguments.scheduler, arguments.token, arguments.index, arguments.gpus
-                )
+                dask_cluster.run_worker(link, arguments.index, arguments.gpus)
 
 
 def keep_out_unneeded() -> None:
@@ -64,11 +60,8 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
         process.add_argument("--link", type=int, required=True)
         process.add_argument("--beat", type=float)
     scheduler, worker = names.choices["dask-scheduler"], names.choices["dask-worker"]
-    scheduler.add_argument("--host", required=True)
     scheduler.add_argument("--port", type=int, required=True)
     scheduler.add_argument("--dashboard", action="store_true")
-    worker.add_argument("--scheduler", required=True)
-    worker.add_argument("--token", required=True)
     worker.add_argument("--index", type=int, required=True)
     worker.add_argument("--gpus")
     return parser.parse_args(argv)
@@ -91,7 +84,7 @@ def child(fd: int, beat: float | None) -> Iterator[Link]:
     die_with_parent(fd)
     link = Link(fd)
     try:
-        link.send(PhaseBegins("start"))
+        link.send(PhaseBegins(FIRST_PHASE))
         warnings_as_lines()
         if is_watched():
             write_over_bar()

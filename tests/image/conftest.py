@@ -10,11 +10,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.image.containers import Train, Variant, containers, docker, image, start
+from tests.image.strangers import TABLE
 from tests.opt_ml import Outcome, write_opt_ml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if TABLE:
+        terminalreporter.section("a stranger on the network")
+        for line in TABLE:
+            terminalreporter.line(line)
 
 
 @pytest.fixture(scope="session", autouse=True)

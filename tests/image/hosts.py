@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tests.image.containers import Container, start
@@ -24,10 +25,12 @@ def hosts(
     *,
     distribution: str = "ShardedByS3Key",
     last: int = -1,
+    of_last: Mapping[str, object] = MappingProxyType({}),
     before_last: Callable[[list[Container]], None] = lambda _: None,
 ) -> Iterator[list[Container]]:
     """Start a container for each host of a job, that at the index `last` as the last; remove what is left.
 
+    `of_last` are settings that only that host has.
     `before_last` is called with the others once they have started.
     """
     names = [f"algo-{number}" for number in range(1, len(channels) + 1)]
@@ -43,7 +46,7 @@ def hosts(
         ):
             write_opt_ml(
                 base / name,
-                hyperparameters=settings,
+                hyperparameters={**settings, **(of_last if name == names[last] else {})},
                 channels=of_host,
                 inputdataconfig=config,
                 resourceconfig={"current_host": name, "hosts": names, "network_interface_name": "ethwe"},

@@ -86,6 +86,10 @@ def test_with_no_key_or_one_key_there_is_one_host(tmp_path: Path, value: Any) ->
         ({"hosts": [1]}, "hosts is [1]."),
         ({"hosts": ["a", "b"]}, "current_host is null. It must be one of the hosts: a, b."),
         ({"hosts": ["a", "b"], "current_host": "c"}, 'current_host is "c".'),
+        ({"hosts": ["a", "b..c"], "current_host": "a"}, '"b..c" is no name of a host'),
+        ({"hosts": ["a", "b" * 64], "current_host": "a"}, f'"{"b" * 64}" is no name of a host'),
+        ({"hosts": ["a", "b\0"], "current_host": "a"}, '"b\\u0000" is no name of a host'),
+        ({"hosts": ["a", "\ud800"], "current_host": "a"}, '"\\ud800" is no name of a host'),
     ],
 )
 def test_hosts_that_make_no_sense_are_refused(tmp_path: Path, value: Any, words: str) -> None:

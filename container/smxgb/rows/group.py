@@ -6,14 +6,16 @@ called by all workers, in the same order; so must each constructor of a matrix a
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+import xgboost
 from pydantic import TypeAdapter
 from xgboost import collective
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import numpy.typing as npt
 
@@ -47,8 +49,11 @@ class Group(Protocol):
     def sum(self, array: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the sum of all workers' arrays, which have one shape, with the same bits to each."""
 
-    def leave(self) -> None:
-        """Part from the others, in peace. Not after an error: XGBoost would wait for the dead."""
+    def outside[T](self, work: Callable[[], T]) -> T:
+        """Do what needs no other worker, the building of matrices included, and return its result.
+
+        A group is never left: that would take all others, and the tracker.
+        """
 
 
 class Solo(Group):
@@ -76,8 +81,9 @@ class Solo(Group):
         """Return the array."""
         return array
 
-    def leave(self) -> None:
-        """There is nobody to part from."""
+    def outside[T](self, work: Callable[[], T]) -> T:
+        """Do it."""
+        return work()
 
 
 class Joined(Group):
@@ -90,9 +96,8 @@ class Joined(Group):
     """
 
     def __init__(self, arguments: Mapping[str, str | int], host: str) -> None:
-        # The context finds NCCL. It must not be left by an exception, so it is no `with` block.
-        self._context = collective.CommunicatorContext(**arguments)
-        self._context.__enter__()
+        # The context finds NCCL. It is never left: XGBoost would wait for the tracker, and for the dead.
+        collective.CommunicatorContext(**arguments).__enter__()
         self.rank = collective.get_rank()
         self._size = collective.get_world_size()
         self.hosts = tuple(name.decode() for name in self.gather_bytes(host.encode()))
@@ -128,6 +133,8 @@ class Joined(Group):
         # Arrays of two types would be added bit by bit, in silence.
         return collective.allreduce(np.asarray(array, np.float64), collective.Op.SUM)
 
-    def leave(self) -> None:
-        """Part from the others."""
-        self._context.__exit__()
+    def outside[T](self, work: Callable[[], T]) -> T:
+        """Do it in a thread of its own, which has no communicator, and else this thread's settings."""
+        settings = xgboost.get_config()
+        with ThreadPoolExecutor(1, initializer=lambda: xgboost.set_config(**settings)) as executor:
+            return executor.submit(work).result()

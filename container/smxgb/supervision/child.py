@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from smxgb.limits import beat_of
 from smxgb.supervision.link import Listener
-from smxgb.supervision.messages import Failed, PhaseBegins, Scratch, Succeeded
+from smxgb.supervision.messages import FIRST_PHASE, Failed, PhaseBegins, Scratch, Succeeded
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
@@ -37,7 +37,8 @@ class Child:
     """A process, and what it has said of its own end.
 
     `name` is what messages call it. If it gives no sign of life for `silence` seconds it counts as frozen;
-    with None it never does. `phase` is the last that it has begun, None before the first.
+    with None it never does. `phase` is the last that it has begun, None before the first. `has_phases` turns
+    True with the second.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Child:
     link: Listener
     silence: float | None
     phase: str | None = None
+    has_phases: bool = False
     error: JobError | None = None
     success: Succeeded | None = None
     scratch: list[Path] = field(default_factory=list)
@@ -84,6 +86,7 @@ class Child:
             match message:
                 case PhaseBegins():
                     self.phase = message.name
+                    self.has_phases |= message.name != FIRST_PHASE
                 case Scratch():
                     self.scratch.append(message.folder)
                 case Failed():

@@ -14,6 +14,9 @@ from typing import Any
 from smxgb.errors import JobError, from_json
 from smxgb.program import Program
 
+FIRST_PHASE = "start"
+"""The phase of each process until it begins another."""
+
 
 @dataclass(frozen=True)
 class Message:
@@ -97,9 +100,14 @@ class Failed(Message):
 
 @dataclass(frozen=True)
 class Rendezvous(Message):
-    """Where the workers of all hosts meet: what reaches the tracker of XGBoost, or the scheduler of Dask."""
+    """Where the workers of all hosts meet: what reaches the tracker of XGBoost, or the scheduler of Dask.
+
+    `addresses` are those from which the hosts of the job connect. Each process that the work starts later
+    hears of it too.
+    """
 
     arguments: Mapping[str, str | int]
+    addresses: tuple[str, ...]
 
 
 # From the supervisor to the work.
@@ -107,9 +115,14 @@ class Rendezvous(Message):
 
 @dataclass(frozen=True)
 class Lead(Message):
-    """All hosts have arrived. The work on the first host shall open the meeting point at its `address`."""
+    """All hosts have arrived. The work on the first host shall open the meeting point at its `address`.
+
+    `addresses` are those from which the hosts of the job connect, this one's among them. Each process that
+    the work starts later hears of it too.
+    """
 
     address: str
+    addresses: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -130,9 +143,13 @@ class Finished(Message):
 
 @dataclass(frozen=True)
 class Hello(Message):
-    """The first message of a connection: `host` has connected with the leader."""
+    """The first message of a connection: `host` has connected with the leader.
+
+    `has` are the digests of what must be the same on all hosts, by name.
+    """
 
     host: str
+    has: Mapping[str, str | int]
 
 
 @dataclass(frozen=True)
@@ -211,6 +228,7 @@ _READERS: Mapping[Any, Callable[[object], object]] = {
     int: _checked(int),
     str: _text,
     Path: lambda value: Path(_text(value)),
+    tuple[str, ...]: lambda value: tuple(_text(each) for each in _list(value)),
     tuple[Path, ...]: lambda value: tuple(Path(_text(path)) for path in _list(value)),
     Mapping[str, str | int]: _object,
     JobError: lambda value: from_json(_object(value)),

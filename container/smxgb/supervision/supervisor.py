@@ -73,9 +73,10 @@ def _join_hosts(environ: Mapping[str, str], paths: Paths) -> tuple[Control, Limi
         hosts = read_hosts(paths)
         hyperparameters = read_json(paths.config / "hyperparameters.json")
     except (UserError, OSError):
-        return Alone(), Limits()
+        return Alone(Limits()), Limits()
     job = environ.get("TRAINING_JOB_ARN") or environ.get("TRAINING_JOB_NAME")
-    return join_hosts(hosts, job, hyperparameters), Limits.read(hyperparameters)
+    control = join_hosts(hosts, job, hyperparameters, environ.get("SMXGB_JOB_SECRET"))
+    return control, Limits.read(hyperparameters)
 
 
 def _run(

@@ -75,6 +75,8 @@ class Watch:
         self._start = start
         self._grace = grace
         self._on_round = on_round
+        self._meeting: list[Message] = []
+        self._phase: str | None = None
         self._children: dict[int, Child] = {}
         self._last_signs: dict[int, float] = {}
         self._stopped: signal.Signals | None = None
@@ -111,6 +113,7 @@ class Watch:
                             if self._publish():
                                 return None
                         case _:
+                            self._meeting.append(message)
                             self._work.link.send(message)
             ready = {fd for fd, _ in self._poll.poll(self._pause())}
 
@@ -141,7 +144,10 @@ class Watch:
 
     def _handle(self, message: Message, child: Child) -> None:
         match message:
-            case PhaseBegins() | Arrived() | Rendezvous():
+            case PhaseBegins():
+                self._phase = message.name
+                self._control.tell(message)
+            case Arrived() | Rendezvous():
                 self._control.tell(message)
             case RoundDone() if self._on_round:
                 self._on_round(message)
@@ -152,9 +158,13 @@ class Watch:
 
     def _start_program(self, program: Program) -> None:
         try:
-            self._add(self._start(program))
+            child = self._start(program)
         except OSError as error:
             self._note(unstartable(program.name, program.command, error))
+            return
+        self._add(child)
+        for message in self._meeting:
+            child.link.send(message)
 
     def _handle_signals(self) -> bool:
         """Read the signals that have arrived, and stop the job if one says so; return whether one does."""
@@ -187,6 +197,10 @@ class Watch:
 
     def _notice_ends(self) -> None:
         """Take note of the children that have ended, and of those that are frozen."""
+        for child in self._children.values():
+            # The dask mode's scheduler, and the work that has started it, have the phases of the workers.
+            if not child.has_phases:
+                child.phase = self._phase
         # Only here is a child reaped. Until then no other process can get its number, that of its session.
         while (pid := reap_others(self._children)) is not None:
             self._take_end(self._children[pid], None)

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from smxgb.supervision.messages import Arrived, Lead, Rendezvous
-from smxgb.trainers.member import train_as_member
+from smxgb.trainers.member import join, train_as_member
 from smxgb.trainers.tracker import tracker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from smxgb.job import Job
+    from smxgb.rows import Joined
     from smxgb.supervision.link import Link
-    from smxgb.trainers.tracker import TrackerArguments
 
 
 def train(job: Job, link: Link) -> None:
     """Run this host's worker in the group of all hosts."""
     link.send(Arrived(job.team.offer()))
-    with _tracker(job, link) as arguments:
-        train_as_member(job, arguments, link)
+    train_as_member(job, _join(job, link), link)
 
 
-@contextmanager
-def _tracker(job: Job, link: Link) -> Iterator[TrackerArguments]:
-    """On the first host, start the tracker once all hosts are there; on any other, wait for its address."""
-    if job.hosts.current == job.hosts.names[0]:
-        # The supervisor tells the address that the other hosts reach this one at.
-        with tracker(job, link.wait_for(Lead).address) as arguments:
-            link.send(Rendezvous(arguments))
-            yield arguments
-    else:
-        yield link.wait_for(Rendezvous).arguments
+def _join(job: Job, link: Link) -> Joined:
+    """On the first host, run the tracker until all have joined; on any other, join where it says."""
+    if job.hosts.current != job.hosts.names[0]:
+        return join(job, link.wait_for(Rendezvous), link)
+    # The supervisor tells the address that the other hosts reach this one at.
+    lead = link.wait_for(Lead)
+    with tracker(job, lead) as arguments:
+        meeting = Rendezvous(arguments, lead.addresses)
+        link.send(meeting)
+        return join(job, meeting, link)

@@ -9,26 +9,21 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import CancelledError
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from smxgb.errors import PlatformError
 from smxgb.log import log
 from smxgb.program import PROGRAM, Program
 from smxgb.supervision.messages import Arrived, Finished, Lead, Rendezvous, Start, Succeeded
 from smxgb.trainers import dask_cluster
+from smxgb.trainers.credentials import security_of
 from smxgb.trainers.tracker import tracker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from smxgb.job import Job
     from smxgb.supervision.link import Link
-
-    type Met = Mapping[str, str]
-    """What the scheduler tells: its address (`scheduler`), and the `token` in its workers' names."""
-
-LOOPBACK = "127.0.0.1"
-"""The scheduler's address in a job with one host, which needs no network."""
 
 PAUSE = 0.05
 NEWS = 60.0
@@ -38,42 +33,38 @@ NEWS = 60.0
 def train(job: Job, link: Link) -> None:
     """Start this host's part of the cluster; the first host has the workers train."""
     link.send(Arrived(job.team.offer()))
-    leads = job.hosts.current == job.hosts.names[0]
-    if leads:
-        address = link.wait_for(Lead).address if len(job.hosts.names) > 1 else LOOPBACK
-        link.send(Start(_scheduler(job, address)))
+    lead = link.wait_for(Lead) if job.hosts.current == job.hosts.names[0] else None
+    if lead:
+        link.send(Start(_scheduler(job)))
     # From the scheduler itself: a foreign process that listens at its port gets neither workers nor tasks.
-    met = cast("Met", link.wait_for(Rendezvous).arguments)
-    _start_workers(job, link, met)
-    if leads:
-        _have_trained(job, met)
+    meeting = link.wait_for(Rendezvous)
+    for index in range(job.team.workers):
+        link.send(Start(_worker(job, index)))
+    if lead:
+        _have_trained(job, lead, meeting)
     ends = [link.wait_for(Finished) for _ in range(job.team.workers)]
     said = {end.name: end.text for end in ends}
     link.send(Succeeded(said[_shown(job, 0)]))
 
 
-def _scheduler(job: Job, address: str) -> Program:
+def _scheduler(job: Job) -> Program:
     settings = job.parameters.settings
     # The port is chosen only for other hosts, whose network must let it through.
     port = settings.scheduler_port if len(job.hosts.names) > 1 else 0
-    arguments = ["--host", address, "--port", str(port)]
-    arguments += ["--dashboard"] if settings.dashboard else []
-    return Program(
-        "Dask's scheduler", (*PROGRAM, "dask-scheduler", *arguments), {}, float(settings.silence_timeout)
-    )
+    command = [*PROGRAM, "dask-scheduler", "--port", str(port)]
+    command += ["--dashboard"] if settings.dashboard else []
+    return Program("Dask's scheduler", command, {}, float(settings.silence_timeout))
 
 
-def _start_workers(job: Job, link: Link, met: Met) -> None:
+def _worker(job: Job, index: int) -> Program:
+    command = [*PROGRAM, "dask-worker", "--index", str(index)]
+    environ = {}
+    if job.team.device.value == "cuda":
+        # A process sees its own GPU only, so that whatever uses the first GPU uses that one.
+        environ["CUDA_VISIBLE_DEVICES"] = job.machine.gpus[index]
+        command += ["--gpus", ",".join(job.machine.gpus)]
     silence = float(job.parameters.settings.silence_timeout)
-    for index in range(job.team.workers):
-        arguments = ["--scheduler", met["scheduler"], "--token", met["token"], "--index", str(index)]
-        environ = {}
-        if job.team.device.value == "cuda":
-            # A process sees its own GPU only, so that whatever uses the first GPU uses that one.
-            environ["CUDA_VISIBLE_DEVICES"] = job.machine.gpus[index]
-            arguments += ["--gpus", ",".join(job.machine.gpus)]
-        command = (*PROGRAM, "dask-worker", *arguments)
-        link.send(Start(Program(_shown(job, index), command, environ, silence)))
+    return Program(_shown(job, index), command, environ, silence)
 
 
 def _shown(job: Job, index: int) -> str:
@@ -82,49 +73,50 @@ def _shown(job: Job, index: int) -> str:
     return f"Dask worker {index}{gpu}"
 
 
-def _have_trained(job: Job, met: Met) -> None:
-    """Give each worker its task, and wait until all are done."""
+def _have_trained(job: Job, lead: Lead, meeting: Rendezvous) -> None:
+    """Have the workers join one group and train, and wait until all have.
+
+    Workers report to their supervisors: no result is fetched.
+    """
     begin = time.monotonic()
     dask_cluster.configure()
-    from distributed import Client, wait  # noqa: PLC0415 - configured first
+    from distributed import Client  # noqa: PLC0415 - configured first
 
+    scheduler = str(meeting.arguments["scheduler"])
     try:
-        client = Client(met["scheduler"])
-        workers = _wait_for_workers(client, job, met["token"])
+        client = Client(scheduler, security=security_of(meeting))
+        workers = _wait_for_workers(client, job)
         seconds = time.monotonic() - begin
-        log(f"Dask: {len(workers)} workers at {met['scheduler']} after {seconds:.1f} s.")
-        with tracker(job, dask_cluster.host_of(met["scheduler"])) as arguments:
-            tasks = [
-                client.submit(
-                    dask_cluster.take_seat,
-                    dict(arguments),
-                    workers=[worker],
-                    allow_other_workers=False,
-                    pure=False,
-                )
-                for worker in workers
-            ]
-            # Workers report to their supervisors: no result is fetched.
-            wait(tasks)
-            if any(task.status != "finished" for task in tasks):
-                raise PlatformError("Dask has lost a worker.", origin="elsewhere")
+        log(f"Dask: {len(workers)} workers at {scheduler} after {seconds:.1f} s.")
+        with tracker(job, lead) as arguments:
+            _run_on_all(client, workers, dask_cluster.take_seat, Rendezvous(arguments, lead.addresses))
+        _run_on_all(client, workers, dask_cluster.stay_seated)
     except (OSError, CancelledError) as error:
         raise dask_cluster.unreachable(error) from error
 
 
-def _wait_for_workers(client: Any, job: Job, token: str) -> list[str]:
+def _run_on_all(client: Any, workers: Iterable[str], task: Callable[..., None], *arguments: object) -> None:
+    """Have each worker run a task, and wait for all. Raises PlatformError if one does not end it."""
+    from distributed import wait  # noqa: PLC0415 - configured first
+
+    pinned: dict[str, Any] = {"allow_other_workers": False, "pure": False}
+    running = [client.submit(task, *arguments, workers=[worker], **pinned) for worker in workers]
+    wait(running)
+    if any(each.status != "finished" for each in running):
+        raise PlatformError("Dask has lost a worker.", origin="elsewhere")
+
+
+def _wait_for_workers(client: Any, job: Job) -> list[str]:
     """Return the addresses of all workers. Raises PlatformError if one does not come in `start_timeout`."""
     limit = job.parameters.settings.start_timeout
-    names = {
-        dask_cluster.name_of(host, index, token): f"{host}/{index}"
-        for host in job.hosts.names
-        for index in range(job.team.workers)
-    }
+    names = [
+        dask_cluster.name_of(host, index) for host in job.hosts.names for index in range(job.team.workers)
+    ]
     begin = said = time.monotonic()
     while True:
         workers = client.scheduler_info()["workers"]
         found = {worker["name"]: address for address, worker in workers.items()}
-        missing = [shown for name, shown in names.items() if name not in found]
+        missing = [name for name in names if name not in found]
         if not missing:
             return [found[name] for name in names]
         now = time.monotonic()

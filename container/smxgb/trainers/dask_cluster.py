@@ -1,15 +1,16 @@
 """The processes of a Dask cluster: the scheduler on the first host, and a worker for each GPU.
 
-Each is started by its host's supervisor, which also watches it and kills it in the end. Dask's own nannies,
-with which dask-cuda starts its workers, would restart a dead worker, and a restarted worker can't rejoin
-XGBoost's group. No data go through Dask: each worker gets one task, `take_seat`, which has the process run
-the worker function of all modes.
+They speak TLS only, with a key that was made for the job: whoever speaks to a process of Dask can have it run
+any code. Each is started by its host's supervisor, which also watches it and kills it in the end. Dask's own
+nannies, with which dask-cuda starts its workers, would restart a dead worker, and a restarted worker can't
+rejoin XGBoost's group. No data go through Dask: each worker gets the task `take_seat`, which has the process
+run the worker function of all modes, and `stay_seated`, which lasts as long.
 """
 
 from __future__ import annotations
 
 import asyncio
-import secrets
+from dataclasses import replace
 from queue import SimpleQueue
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, cast
@@ -20,17 +21,18 @@ from smxgb import training
 from smxgb.environment import process_environ
 from smxgb.errors import AlgorithmError, PlatformError, as_job_error
 from smxgb.job import load_job
+from smxgb.listeners import admit_only, listeners
 from smxgb.scratch import scratch_folder
 from smxgb.settings import DASHBOARD_PORT
-from smxgb.supervision.messages import PhaseBegins, Rendezvous, Scratch
-from smxgb.trainers.member import train_as_member
+from smxgb.supervision.messages import Lead, Rendezvous, Scratch
+from smxgb.trainers.credentials import make_credentials, security_of
+from smxgb.trainers.member import join, train_as_member
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from smxgb.errors import JobError
     from smxgb.supervision.link import Link
-    from smxgb.trainers.tracker import TrackerArguments
 
 SETTINGS: dict[str, Any] = {
     # The host of a lost or frozen process reports it: Dask's other processes would add tracebacks.
@@ -50,33 +52,49 @@ SETTINGS: dict[str, Any] = {
     # Dask's monitoring of GPUs is not used, and it would load the driver in processes without a GPU.
     "distributed.diagnostics.nvml": False,
 }
+NO_PAGES: dict[str, Any] = {f"distributed.{process}.http.routes": [] for process in ("scheduler", "worker")}
 SEAT = "seat"
 
 
-def configure() -> None:
-    """Set Dask's configuration. Importing `distributed` reads its log levels, so this comes first."""
-    dask.config.set(SETTINGS)
+def configure(*, pages: bool = False) -> None:
+    """Set Dask's configuration. Importing `distributed` reads its log levels, so this comes first.
+
+    Its processes show pages about themselves to whoever asks; none does if `pages` is False.
+    """
+    dask.config.set(SETTINGS if pages else SETTINGS | NO_PAGES)
 
 
-def run_scheduler(link: Link, host: str, port: int, *, dashboard: bool) -> None:
+def run_scheduler(link: Link, port: int, *, dashboard: bool) -> None:
     """Be the scheduler, at an address of this host, until this process is killed; port 0 is any free one.
 
-    Once it listens, all hosts are told its address and a random token that is part of its workers' names. The
-    token keeps workers apart from those of another job with the same settings.
+    Once it listens, all hosts are told its address, and the key and certificate without which nobody may
+    speak to a process of the cluster.
     """
-    link.send(PhaseBegins("schedule"))
-    configure()
+    configure(pages=dashboard)
+    lead = link.wait_for(Lead)
+    credentials = make_credentials()
     from distributed import Scheduler  # noqa: PLC0415 - configured first
 
     async def serve() -> None:
-        pages = f"{host}:{DASHBOARD_PORT if dashboard else 0}"
+        pages = f"{lead.address}:{DASHBOARD_PORT if dashboard else 0}"
+        meeting = Rendezvous(credentials, lead.addresses)
+        before = listeners()
         try:
-            scheduler = await Scheduler(host=host, port=port, dashboard=dashboard, dashboard_address=pages)
+            scheduler = await Scheduler(
+                host=lead.address,
+                port=port,
+                protocol="tls",
+                security=security_of(meeting),
+                dashboard=dashboard,
+                dashboard_address=pages,
+            )
         except RuntimeError as error:
             if isinstance(error.__cause__, OSError):
-                raise PlatformError(_not_listening(host, port, error.__cause__)) from error
+                raise PlatformError(_not_listening(lead.address, port, error.__cause__)) from error
             raise
-        link.send(Rendezvous({"scheduler": scheduler.address, "token": secrets.token_hex(8)}))
+        for door in listeners() - before:
+            admit_only(door, lead.addresses)
+        link.send(replace(meeting, arguments={"scheduler": scheduler.address, **credentials}))
         await scheduler.finished()
 
     asyncio.run(serve())
@@ -90,15 +108,16 @@ def _not_listening(host: str, port: int, error: OSError) -> str:
     )
 
 
-def run_worker(link: Link, scheduler: str, token: str, index: int, gpus: str | None) -> None:
+def run_worker(link: Link, index: int, gpus: str | None) -> None:
     """Be worker `index` of this host until this process is killed.
 
-    `scheduler` and `token` are what the scheduler told. `gpus` are the GPUs of all workers of the host, of
-    which this one sees only its own. Dask runs in a second thread: XGBoost's messages, settings and
-    communicator belong to the thread that trains, which is the first thread in every mode.
+    `gpus` are the GPUs of all workers of the host, of which this one sees only its own. Dask runs in a second
+    thread: XGBoost's messages, settings and communicator belong to the thread that trains, which is the first
+    thread in every mode.
     """
     # dask-cuda imports `distributed` too.
     configure()
+    meeting = link.wait_for(Rendezvous)
     environ = process_environ()
     job = load_job(environ if gpus is None else {**environ, "CUDA_VISIBLE_DEVICES": gpus})
     if gpus is not None:
@@ -107,20 +126,24 @@ def run_worker(link: Link, scheduler: str, token: str, index: int, gpus: str | N
     seat = _Seat()
     spool_dir = job.parameters.settings.spool_dir
     with scratch_folder(spool_dir, job.paths.base, lambda made: link.send(Scratch(made))) as folder:
-        arguments = (scheduler, name_of(job.hosts.current, index, token), seat, folder)
+        arguments = (meeting, name_of(job.hosts.current, index), seat, folder)
         Thread(target=_serve_worker, args=arguments, name="dask", daemon=True).start()
-        train_as_member(job, seat.taken(), link, index)
+        group = join(job, seat.taken(), link, index)
+        seat.joined()
+        train_as_member(job, group, link, index)
         seat.leave()
         Event().wait()
 
 
-def _serve_worker(scheduler: str, name: str, seat: _Seat, folder: Path) -> None:
+def _serve_worker(meeting: Rendezvous, name: str, seat: _Seat, folder: Path) -> None:
     """Run Dask's side of a worker until the scheduler is gone. Its own host reports a lost scheduler."""
     from distributed import Worker  # noqa: PLC0415 - configured first
     from distributed.utils import get_ip  # noqa: PLC0415
 
     async def serve() -> None:
-        host = get_ip(host_of(scheduler))
+        scheduler = str(meeting.arguments["scheduler"])
+        host = get_ip(_host_of(scheduler))
+        before = listeners()
         member = await Worker(
             scheduler,
             name=name,
@@ -129,8 +152,12 @@ def _serve_worker(scheduler: str, name: str, seat: _Seat, folder: Path) -> None:
             memory_limit=None,
             local_directory=str(folder),
             dashboard_address=f"{host}:0",
+            protocol="tls",
+            security=security_of(meeting),
             extensions={SEAT: lambda _: seat},
         )
+        for door in listeners() - before:
+            admit_only(door, meeting.addresses)
         await member.finished()
 
     try:
@@ -147,14 +174,14 @@ def unreachable(error: Exception) -> JobError:
     return failure
 
 
-def host_of(scheduler: str) -> str:
-    """Return the address in `tcp://address:port`."""
+def _host_of(scheduler: str) -> str:
+    """Return the address in `tls://address:port`."""
     return scheduler.rpartition("/")[2].rpartition(":")[0]
 
 
-def name_of(host: str, index: int, token: str) -> str:
-    """Return Dask's name of a worker, which no worker of another job has."""
-    return f"{host}/{index}/{token}"
+def name_of(host: str, index: int) -> str:
+    """Return Dask's name of a worker."""
+    return f"{host}/{index}"
 
 
 class _Seat:
@@ -162,31 +189,47 @@ class _Seat:
 
     def __init__(self) -> None:
         self._taken = SimpleQueue[Any]()
+        self._joined = Event()
         self._left = Event()
 
-    def take(self, arguments: TrackerArguments) -> None:
-        """Have the first thread train, in the group of these arguments; return when it has."""
-        self._taken.put(arguments)
+    def take(self, meeting: Rendezvous) -> None:
+        """Have the first thread join the group and train; return when it has joined."""
+        self._taken.put(meeting)
+        self._joined.wait()
+
+    def stay(self) -> None:
+        """Return when the first thread has trained."""
         self._left.wait()
 
-    def taken(self) -> TrackerArguments:
-        """Wait for the task; return its arguments."""
+    def taken(self) -> Rendezvous:
+        """Wait for the task that takes the seat; return where the group meets."""
         taken = self._taken.get()
         if isinstance(taken, Exception):
             raise unreachable(taken) from taken
-        return cast("TrackerArguments", taken)
+        return cast("Rendezvous", taken)
 
     def give_up(self, error: Exception) -> None:
         """Tell the first thread that no task will come, and why."""
         self._taken.put(error)
 
+    def joined(self) -> None:
+        """Let the task return that took the seat."""
+        self._joined.set()
+
     def leave(self) -> None:
-        """Let the task return."""
+        """Let the last task return."""
         self._left.set()
 
 
-def take_seat(arguments: TrackerArguments) -> None:
-    """Have the process that runs this task train, in the group that the tracker forms."""
+def take_seat(meeting: Rendezvous) -> None:
+    """Have the process that runs this task join the group and train; return when it has joined."""
     from distributed import get_worker  # noqa: PLC0415 - configured first
 
-    get_worker().extensions[SEAT].take(arguments)
+    get_worker().extensions[SEAT].take(meeting)
+
+
+def stay_seated() -> None:
+    """Return when the process that runs this task has trained."""
+    from distributed import get_worker  # noqa: PLC0415 - configured first
+
+    get_worker().extensions[SEAT].stay()

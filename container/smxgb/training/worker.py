@@ -119,8 +119,7 @@ def run(job: Job, group: Group, link: Link, index: int = 0) -> None:
             raise _stopped(worker, trained)
         _check_agreement(trained.booster, group)
         # Saving needs no other worker: if it fails, no other worker must be waiting for it in the group.
-        group.leave()
-        results = _save(worker, loaded, trained) if group.rank == 0 else []
+        results = group.outside(lambda: _save(worker, loaded, trained)) if group.rank == 0 else []
     link.send(Succeeded(_last_line(worker, trained), tuple(results)))
 
 

@@ -105,7 +105,7 @@ def test_the_end_of_the_pipe_is_noticed() -> None:
 def test_a_process_that_ends_with_unread_messages_closes_the_connection_all_the_same() -> None:
     ours, theirs = socket.socketpair()
     listener = Listener(ours.detach())
-    listener.send(Lead("10.0.0.1"))
+    listener.send(Lead("10.0.0.1", ()))
     theirs.close()
     assert listener.listen() == []
     assert not listener.is_open
@@ -113,7 +113,12 @@ def test_a_process_that_ends_with_unread_messages_closes_the_connection_all_the_
 
 def test_the_work_gets_the_message_that_it_waits_for_and_drops_other_kinds() -> None:
     link, listener = ends()
-    for message in (Lead("10.0.0.1"), Finished("a", "first"), Lead("10.0.0.2"), Finished("b", "second")):
+    for message in (
+        Lead("10.0.0.1", ()),
+        Finished("a", "first"),
+        Lead("10.0.0.2", ()),
+        Finished("b", "second"),
+    ):
         listener.send(message)
     assert [link.wait_for(Finished) for _ in range(2)] == [Finished("a", "first"), Finished("b", "second")]
 
@@ -121,9 +126,9 @@ def test_the_work_gets_the_message_that_it_waits_for_and_drops_other_kinds() -> 
 def test_a_message_that_comes_in_two_pieces_is_waited_for() -> None:
     link, listener = ends()
     os.write(listener.fd, b'["Rendezvous", {"arguments": {"scheduler"')
-    later = Thread(target=os.write, args=(listener.fd, b': "tcp://10.0.0.1:8786"}}]\n'))
+    later = Thread(target=os.write, args=(listener.fd, b': "tls://10.0.0.1:8786"}, "addresses": []}]\n'))
     later.start()
-    assert link.wait_for(Rendezvous).arguments == {"scheduler": "tcp://10.0.0.1:8786"}
+    assert link.wait_for(Rendezvous).arguments == {"scheduler": "tls://10.0.0.1:8786"}
     later.join()
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from smxgb.errors import AlgorithmError, PlatformError
+from smxgb.limits import Limits
 from smxgb.supervision.child import Child
 from smxgb.supervision.control import Alone
 from smxgb.supervision.endings import WORK, unreported
@@ -39,7 +40,7 @@ class OneHost(Alone):
     """The control of a job with one host, which notes what it is told."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(Limits())
         self.told: list[Message] = []
 
     def tell(self, message: Message) -> None:
@@ -126,6 +127,32 @@ def test_work_that_gives_no_sign_of_life_is_killed_as_frozen(host: Host) -> None
     error = host.verdict("time.sleep(60)", silence=0.5)
     assert isinstance(error, PlatformError)
     assert error.mistakes[0].startswith("the work gave no sign of life for 0.5 s")
+
+
+def test_a_program_hears_what_the_work_has_heard_before_it_was_started(host: Host) -> None:
+    program = (
+        "link.wait_for(Lead); met = link.wait_for(Rendezvous)\\n"
+        "link.send(Succeeded(str(met.arguments['a']))); time.sleep(60)"
+    )
+    said = (
+        "link.send(Arrived({'workers': 1})); link.wait_for(Lead)\n"
+        "link.send(Rendezvous({'a': 1}, ())); link.wait_for(Rendezvous)\n"
+        f'start("Dask worker 0", "{program}")\n'
+        "link.send(Succeeded(link.wait_for(Finished).text))"
+    )
+    assert host.verdict(said) is None
+
+
+def test_a_process_that_only_waits_is_in_the_phase_of_those_that_it_waits_for(host: Host) -> None:
+    program = "link.send(PhaseBegins('start')); link.send(PhaseBegins('train')); time.sleep(60)"
+    said = (
+        f'link.send(PhaseBegins("start")); start("Dask worker 0", "{program}")\n'
+        "link.send(Scratch(folder / 'a'))\n"
+        "time.sleep(60)"
+    )
+    error = host.verdict(said, silence=2)
+    assert error is not None
+    assert error.mistakes[0].startswith("the work gave no sign of life for 2 s in phase train")
 
 
 def test_a_certain_failure_explains_one_that_may_be_its_consequence(host: Host) -> None:

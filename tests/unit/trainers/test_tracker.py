@@ -23,13 +23,14 @@ from contextlib import ExitStack
 from smxgb.environment import process_environ
 from smxgb.job import load_job
 from smxgb.supervision.link import Link
+from smxgb.supervision.messages import Lead, Rendezvous
 from smxgb.trainers.member import join
 from smxgb.trainers.tracker import tracker
 job = load_job(process_environ())
-with tracker(job, "127.0.0.1") as arguments, ExitStack() as held:
+with tracker(job, Lead("127.0.0.1", ())) as arguments, ExitStack() as held:
     for _ in range(int(sys.argv[2])):
         held.enter_context(socket.create_connection(("127.0.0.1", arguments["dmlc_tracker_port"])))
-    join(job, arguments, Link(int(sys.argv[1])))
+    join(job, Rendezvous(arguments, ()), Link(int(sys.argv[1])))
 """
 
 

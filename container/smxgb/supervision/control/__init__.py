@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from smxgb import __version__
 from smxgb.limits import Limits
-from smxgb.supervision.messages import Abort, Leave, Rendezvous
+from smxgb.supervision.messages import Abort, Arrived, Lead, Leave, Rendezvous
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,14 +25,21 @@ if TYPE_CHECKING:
     from smxgb.supervision.messages import Message
 
 
+VERSION = "the version of smxgb"
+"""What messages call what no hyperparameter can be called."""
+
+LOOPBACK = "127.0.0.1"
+"""The address at which the processes of a job with one host meet: they need no network."""
+
+
 class Control(Protocol):
     """A supervisor's end of the control channel.
 
     The work counts as frozen after `silence` seconds without a sign of life. `hear` must be called at least
-    every `beat` seconds. Both are None in a job with one host, where nobody waits for this one.
+    every `beat` seconds, which is None in a job with one host, where nobody waits for this one.
     """
 
-    silence: float | None
+    silence: float
     beat: float | None
 
     def fileno(self) -> int | None:
@@ -62,8 +70,8 @@ class Control(Protocol):
 class Alone:
     """The control of a job with one host: the end of its work is the verdict."""
 
-    def __init__(self) -> None:
-        self.silence: float | None = None
+    def __init__(self, limits: Limits) -> None:
+        self.silence: float = limits.silence_timeout
         self.beat: float | None = None
         self._inbox: list[Message] = []
 
@@ -72,9 +80,12 @@ class Alone:
         return None
 
     def tell(self, message: Message) -> None:
-        """Tell the work where its processes meet, which another process of this host has said."""
-        if isinstance(message, Rendezvous):
-            self._inbox.append(message)
+        """Let the work begin once it has arrived, and tell it where its processes meet."""
+        match message:
+            case Arrived():
+                self._inbox.append(Lead(LOOPBACK, (LOOPBACK,)))
+            case Rendezvous():
+                self._inbox.append(message)
 
     def done(self) -> None:
         """Note the success."""
@@ -96,18 +107,22 @@ class Alone:
         """Do nothing: there are no connections."""
 
 
-def join_hosts(hosts: Hosts, job: str | None, hyperparameters: Mapping[str, object]) -> Control:
+def join_hosts(
+    hosts: Hosts, job: str | None, hyperparameters: Mapping[str, object], secret: str | None = None
+) -> Control:
     """Return this host's end of the control channel.
 
-    Other hosts may connect later. All must have the same job name or ARN, hosts and hyperparameters in
-    SageMaker's files: their key is made of these.
+    Other hosts may connect later. All must have the same job name or ARN, hosts and `secret`, for their key
+    is made of these; and the same hyperparameters and version of this package, or the job fails.
     """
+    limits = Limits.read(hyperparameters)
     if len(hosts.names) == 1:
-        return Alone()
+        return Alone(limits)
     # Imported only here: most jobs have one host, and start faster without them.
     from smxgb.supervision.control.follower import Follower  # noqa: PLC0415
     from smxgb.supervision.control.leader import Leader  # noqa: PLC0415
-    from smxgb.supervision.control.wire import make_key  # noqa: PLC0415
+    from smxgb.supervision.control.wire import digests, make_key  # noqa: PLC0415
 
     role = Leader if hosts.current == hosts.names[0] else Follower
-    return role(hosts, Limits.read(hyperparameters), make_key(job, hosts, hyperparameters))
+    key = make_key(job, hosts, secret)
+    return role(hosts, limits, key, digests(key, {VERSION: __version__, **hyperparameters}))

@@ -9,20 +9,24 @@ from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING
 
+from smxgb.errors import as_job_error
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from smxgb.errors import JobError
     from smxgb.supervision.control.wire import Wire
 
 
 class Connections[T]:
     """Waits for messages on open connections, and for what threads have opened meanwhile.
 
-    Connecting can take long, so threads do it. They hand over what they have opened, a `T` each.
+    Connecting can take long, so threads do it. They hand over what they have opened, a `T` each, or a
+    failure.
     """
 
     def __init__(self) -> None:
-        self._opened: deque[T] = deque()
+        self._opened: deque[T | JobError] = deque()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll = select.epoll()
         self._epoll.register(self._wake, select.EPOLLIN)
@@ -32,10 +36,20 @@ class Connections[T]:
         return self._epoll.fileno()
 
     def start(self, open_them: Callable[[], None]) -> None:
-        """Run a function, which opens connections, in a thread."""
-        Thread(target=open_them, name="control", daemon=True).start()
+        """Run a function, which opens connections, in a thread. A failure of either is handed over."""
 
-    def hand_over(self, opened: T) -> None:
+        def run() -> None:
+            try:
+                open_them()
+            except Exception as error:  # noqa: BLE001 - nothing else reports what a thread raises
+                self.hand_over(as_job_error(error))
+
+        try:
+            Thread(target=run, name="control", daemon=True).start()
+        except RuntimeError as error:
+            self.hand_over(as_job_error(error))
+
+    def hand_over(self, opened: T | JobError) -> None:
         """Pass on what a thread has opened, and end the wait."""
         self._opened.append(opened)
         self.end_wait()
@@ -44,11 +58,11 @@ class Connections[T]:
         """Make the descriptor readable."""
         os.eventfd_write(self._wake, 1)
 
-    def take_opened(self) -> list[T]:
+    def take_opened(self) -> list[T | JobError]:
         """Return what has been handed over since the last call."""
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake)
-        opened = []
+        opened: list[T | JobError] = []
         while self._opened:
             opened.append(self._opened.popleft())
         return opened

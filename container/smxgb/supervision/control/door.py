@@ -4,35 +4,41 @@ from __future__ import annotations
 
 import socket
 import time
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import AuthenticationError
-from threading import Thread
+from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
 from smxgb.log import log
 from smxgb.supervision.control.failures import OTHER_KEY, closed_port
-from smxgb.supervision.control.wire import PATIENCE, NotReady, Wire, own_address
+from smxgb.supervision.control.wire import PATIENCE, NotReady, Wire, own_address, ports
 from smxgb.supervision.messages import Hello
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from smxgb.environment import Hosts
-    from smxgb.errors import JobError
     from smxgb.limits import Limits
     from smxgb.supervision.control.connections import Connections
     from smxgb.supervision.messages import Message
 
 RETRY = 1.0
-"""Seconds between attempts to find this host's own address."""
+"""Seconds between attempts to find this host's own address, or to accept a connection."""
+
+BACKLOG = 128
+
+MOST_ASKING = 64
+"""Connections of one address that may be about to show that they are of this job. A host has one."""
 
 
 @dataclass(frozen=True)
 class Guest:
-    """A process that has the job's key and says it is the host `name`, with its first messages."""
+    """A process that has the job's key: what it says first, and the address that it has connected from."""
 
-    name: str
+    hello: Hello
+    address: str
     wire: Wire
     messages: Sequence[Message]
 
@@ -44,9 +50,7 @@ class Door:
     another key.
     """
 
-    def __init__(
-        self, hosts: Hosts, limits: Limits, key: bytes, connections: Connections[Guest | JobError]
-    ) -> None:
+    def __init__(self, hosts: Hosts, limits: Limits, key: bytes, connections: Connections[Guest]) -> None:
         self._hosts = hosts
         self._limits = limits
         self._key = key
@@ -54,42 +58,81 @@ class Door:
         self.address: str | None = None
         self.not_ready = ""
         self.refused: set[str] = set()
+        self._lock = Lock()
+        self._asking = Counter[str]()
         connections.start(self._open)
 
     def _open(self) -> None:
-        listener = None
-        while listener is None:
+        address = None
+        while address is None:
             try:
                 address = own_address(self._hosts)
-                listener = socket.create_server((address, self._limits.control_port), backlog=128)
             except NotReady as error:
                 self.not_ready = str(error)
                 time.sleep(RETRY)
-            except OSError as error:
-                reason = error.strerror or str(error)
-                self._connections.hand_over(closed_port(self._hosts.current, reason, self._limits))
-                return
-        self.address = address
-        log(f"Control channel: {address} (of {self._hosts.current}), port {self._limits.control_port}.")
+        listener = self._listen(address)
         self._connections.end_wait()
         while True:
-            with suppress(OSError):
-                stream, (address, _) = listener.accept()
-                Thread(target=self._admit, args=(stream, address), name="admit", daemon=True).start()
+            try:
+                stream, (guest, _) = listener.accept()
+            except OSError as error:  # such as a lack of descriptors, which others may give back
+                self._pause(error.strerror or str(error))
+            else:
+                self._receive(stream, guest)
+
+    def _listen(self, address: str) -> socket.socket:
+        """Listen at the control channel's port; if that fails, say so, and listen where others hear it."""
+        port, spare = ports(self._limits.control_port)
+        try:
+            listener = socket.create_server((address, port), backlog=BACKLOG)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            self._connections.hand_over(closed_port(self._hosts.current, reason, self._limits))
+            return socket.create_server((address, spare), backlog=BACKLOG)
+        self.address = address
+        log(f"Control channel: {address} (of {self._hosts.current}), port {port}.")
+        return listener
+
+    def _receive(self, stream: socket.socket, address: str) -> None:
+        """Let a process show in a thread that it is one of this job, unless its address has too many such."""
+        with self._lock:
+            if self._asking[address] >= MOST_ASKING:
+                stream.close()
+                return
+            self._asking[address] += 1
+        try:
+            Thread(target=self._admit, args=(stream, address), name="admit", daemon=True).start()
+        except RuntimeError as error:
+            stream.close()
+            self._dismiss(address)
+            self._pause(str(error))
+
+    def _pause(self, reason: str) -> None:
+        """Wait a moment before the next connection is accepted."""
+        log(f"The control channel could not take a connection: {reason}. It tries again.")
+        time.sleep(RETRY)
+
+    def _dismiss(self, address: str) -> None:
+        with self._lock:
+            self._asking[address] -= 1
+            self._asking += Counter()  # keeps what is above zero
 
     def _admit(self, stream: socket.socket, address: str) -> None:
-        with suppress(OSError, EOFError):
-            try:
-                wire = Wire.accept(stream, self._key)
-            except AuthenticationError:
-                self._refuse(address)
-                return
-            messages, is_open = wire.receive(PATIENCE)
-            match messages:
-                case [Hello(name), *_] if is_open and name in self._hosts.names[1:]:
-                    self._connections.hand_over(Guest(name, wire, messages))
-                case _:
-                    wire.close()
+        try:
+            with suppress(OSError, EOFError):
+                self._greet(Wire.accept(stream, self._key), address)
+        except AuthenticationError:
+            self._refuse(address)
+        finally:
+            self._dismiss(address)
+
+    def _greet(self, wire: Wire, address: str) -> None:
+        messages, is_open = wire.receive(PATIENCE)
+        match messages:
+            case [Hello() as hello, *_] if is_open and hello.host in self._hosts.names[1:]:
+                self._connections.hand_over(Guest(hello, address, wire, messages))
+            case _:
+                wire.close()
 
     def _refuse(self, address: str) -> None:
         """Log, once, that a process at this address has another key. It tries again and again."""

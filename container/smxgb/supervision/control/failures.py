@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from smxgb.limits import Limits
 
-OTHER_KEY = "its key is another job's, so its hosts, hyperparameters or job name differ from this host's"
+OTHER_KEY = "its key is another job's, so its job name, hosts or SMXGB_JOB_SECRET differ from this host's"
 
 
 def shorten(error: JobError, host: str) -> JobError:
@@ -89,6 +89,15 @@ def unequal(offers: Mapping[str, Mapping[str, str | int]]) -> JobError:
     return UserError(
         f"the hosts of a job must be equal, but are {', '.join(shown)}: give all the same instance type, and "
         "show all of them the same number of GPUs.",
+        origin="everywhere",
+    )
+
+
+def differing(host: str, leader: str, names: Iterable[str]) -> JobError:
+    """Return the failure of a host that does not have what the leader has, in what has these names."""
+    return UserError(
+        f"host {host} differs from host {leader} in {', '.join(sorted(names))}: give all hosts of a job the "
+        "same hyperparameters, and the same image.",
         origin="everywhere",
     )
 

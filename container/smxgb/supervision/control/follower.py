@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from math import inf
 from multiprocessing import AuthenticationError
 from typing import TYPE_CHECKING
 
+from smxgb.errors import JobError
 from smxgb.limits import beat_of
 from smxgb.log import log
 from smxgb.supervision.control.clock import Clock, Interval
@@ -18,14 +20,13 @@ from smxgb.supervision.control.failures import (
     shorten,
     unreachable_leader,
 )
-from smxgb.supervision.control.wire import NEWS, PATIENCE, NotReady, Wire, resolve
+from smxgb.supervision.control.wire import NEWS, PATIENCE, NotReady, Wire, ports, resolve
 from smxgb.supervision.messages import Abort, Beat, Bye, Done, Failed, Hello, Leave
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from smxgb.environment import Hosts
-    from smxgb.errors import JobError
     from smxgb.limits import Limits
     from smxgb.supervision.messages import Message
 
@@ -42,16 +43,16 @@ OUTLIVING = 10.0
 class Follower:
     """The control channel's end on a host that does not lead; see `smxgb.supervision.control.Control`."""
 
-    def __init__(self, hosts: Hosts, limits: Limits, key: bytes) -> None:
+    def __init__(self, hosts: Hosts, limits: Limits, key: bytes, has: Mapping[str, str | int]) -> None:
         self._leader = hosts.names[0]
         self._name = hosts.current
         self._limits = limits
         self._key = key
-        self.silence: float | None = limits.silence_timeout
+        self.silence: float = limits.silence_timeout
         self.beat: float | None = beat_of(limits.silence_timeout)
         self._wire: Wire | None = None
         self._reason = ""
-        self._outbox: list[Message] = [Hello(hosts.current)]
+        self._outbox: list[Message] = [Hello(hosts.current, has)]
         self._own_failure: tuple[float, JobError] | None = None
         self._is_over = self._may_leave = self._is_stopped = False
         self._clock = Clock()
@@ -118,34 +119,45 @@ class Follower:
     def _connect(self) -> None:
         """Try to reach the leader until it works, and note why it has not worked yet."""
         pause = FIRST_RETRY
-        while True:
-            try:
-                wire = Wire.connect(resolve(self._leader), self._limits.control_port, self._key)
-            except NotReady as error:
-                self._reason = str(error)
-            except AuthenticationError:
-                if self._reason != OTHER_KEY:
-                    log(f"{self._leader}, port {self._limits.control_port}, does not let us in: {OTHER_KEY}.")
-                self._reason = OTHER_KEY
-            except EOFError:
-                self._reason = "it closes the connection"
-            except (BlockingIOError, TimeoutError):
-                self._reason = "it does not answer"
-            except OSError as error:
-                self._reason = error.strerror or str(error)
-            else:
-                self._connections.hand_over(wire)
-                return
+        port, spare = ports(self._limits.control_port)
+        while (wire := self._try(port) or self._try_spare(spare)) is None:
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_RETRY)
+        self._connections.hand_over(wire)
+
+    def _try(self, port: int) -> Wire | None:
+        """Return the connection with the leader, None if it is not to be had yet."""
+        try:
+            return Wire.connect(resolve(self._leader), port, self._key)
+        except NotReady as error:
+            self._reason = str(error)
+        except AuthenticationError:
+            if self._reason != OTHER_KEY:
+                log(f"{self._leader}, port {port}, does not let us in: {OTHER_KEY}.")
+            self._reason = OTHER_KEY
+        except EOFError:
+            self._reason = "it closes the connection"
+        except (BlockingIOError, TimeoutError):
+            self._reason = "it does not answer"
+        except OSError as error:
+            self._reason = error.strerror or str(error)
+        return None
+
+    def _try_spare(self, port: int) -> Wire | None:
+        """Return the connection with a leader that can't open the control channel's port, and will say so."""
+        with suppress(NotReady, AuthenticationError, EOFError, OSError):
+            return Wire.connect(resolve(self._leader), port, self._key)
+        return None
 
     def _listen(self, now: float) -> list[Message]:
         """Return what the leader has said, its signs of life excepted, or that it was lost."""
-        for wire in self._connections.take_opened():
-            self._wire, self._heard = wire, now
-            self._connections.add(wire)
+        for opened in self._connections.take_opened():
+            if isinstance(opened, JobError):
+                return [Abort(opened)]
+            self._wire, self._heard = opened, now
+            self._connections.add(opened)
             for message in self._outbox:
-                wire.send(message)
+                opened.send(message)
         if self._wire is None:
             return []
         messages, is_open = self._wire.receive()

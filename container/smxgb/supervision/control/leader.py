@@ -14,6 +14,7 @@ from smxgb.supervision.control.door import Door, Guest
 from smxgb.supervision.control.failures import (
     OTHER_KEY,
     absent,
+    differing,
     heard_nothing,
     lost,
     namesake,
@@ -51,11 +52,13 @@ SETTLING = 2.0
 class Member:
     """What the leader knows of a host.
 
-    `heard` is when it last gave a sign of life, by the leader's clock. `offer` is None before it has arrived.
+    `address` is that from which it has connected. `heard` is when it last gave a sign of life, by the
+    leader's clock. `offer` is None before it has arrived.
     """
 
     name: str
     wire: Wire | None = None
+    address: str | None = None
     heard: float = 0.0
     phase: str | None = None
     offer: Mapping[str, str | int] | None = None
@@ -66,9 +69,10 @@ class Member:
 class Leader:
     """The first host's end of the control channel; see `smxgb.supervision.control.Control`."""
 
-    def __init__(self, hosts: Hosts, limits: Limits, key: bytes) -> None:
+    def __init__(self, hosts: Hosts, limits: Limits, key: bytes, has: Mapping[str, str | int]) -> None:
         self._limits = limits
-        self.silence: float | None = limits.silence_timeout
+        self._has = has
+        self.silence: float = limits.silence_timeout
         self.beat: float | None = beat_of(limits.silence_timeout)
         self._members = {name: Member(name) for name in hosts.names}
         self._own = self._members[hosts.current]
@@ -79,7 +83,7 @@ class Leader:
         self._clock = Clock()
         self._beats = Interval(beat_of(limits.silence_timeout))
         self._news = Interval(NEWS, first=min(NEWS, limits.start_timeout / 2))
-        self._connections = Connections[Guest | JobError]()
+        self._connections = Connections[Guest]()
         self._door = Door(hosts, limits, key, self._connections)
 
     def fileno(self) -> int | None:
@@ -147,18 +151,20 @@ class Leader:
                 self._read(member, wire)
 
     def _admit(self, guest: Guest) -> None:
-        member = self._members[guest.name]
+        member = self._members[guest.hello.host]
         if member.wire is not None:
             guest.wire.send(Abort(namesake(member.name)))
             guest.wire.close()
             log(f"A second process that says it is {member.name} is not let in.")
             return
-        member.wire = guest.wire
+        member.wire, member.address = guest.wire, guest.address
         self._connections.add(guest.wire)
         for message in guest.messages:
             self._take(member, message)
         if self._verdict is not None:
             guest.wire.send(Abort(self._verdict))
+        elif unlike := {name for name, _ in self._has.items() ^ guest.hello.has.items()}:
+            self._note(differing(member.name, self._own.name, unlike))
 
     def _read(self, member: Member, wire: Wire) -> None:
         messages, is_open = wire.receive()
@@ -243,7 +249,8 @@ class Leader:
             return
         self._is_complete = True
         if all(offer == self._own.offer for offer in offers.values()):
-            self._inbox.append(Lead(self._door.address))
+            others = (member.address for member in self._members.values() if member.address)
+            self._inbox.append(Lead(self._door.address, (self._door.address, *others)))
         else:
             self._note(unequal(offers))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import hmac
 import ipaddress
 import json
 import socket
@@ -12,6 +13,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from typing import TYPE_CHECKING
 
+from smxgb.limits import PORTS
 from smxgb.supervision.messages import decode, encode
 
 if TYPE_CHECKING:
@@ -37,13 +39,26 @@ class NotReady(Exception):  # noqa: N818 - it is no failure yet: the next attemp
     """A host has no address yet; the text says why."""
 
 
-def make_key(job: str | None, hosts: Hosts, hyperparameters: Mapping[str, object]) -> bytes:
-    """Return the key that the processes of one job have in common.
+def make_key(job: str | None, hosts: Hosts, secret: str | None) -> bytes:
+    """Return the key that the supervisors of one job have in common.
 
-    SageMaker gives the hosts of a job no secret: this keeps strays out, not attackers.
+    SageMaker gives the hosts of a job no secret. If its owner gives none either, this keeps strays out, but
+    nobody who knows the job's name and hosts.
     """
-    text = json.dumps([job, hosts.names, hyperparameters], sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).digest()
+    return hashlib.sha256(json.dumps([job, hosts.names, secret]).encode()).digest()
+
+
+def digests(key: bytes, values: Mapping[str, object]) -> dict[str, str | int]:
+    """Return a digest of each value, from which nobody without the key learns anything but its name."""
+    return {
+        name: hmac.digest(key, json.dumps(value, sort_keys=True).encode(), "sha256").hex()
+        for name, value in values.items()
+    }
+
+
+def ports(control_port: int) -> tuple[int, int]:
+    """Return the port of the control channel, and that at which the leader says that it can't open it."""
+    return control_port, control_port + (1 if control_port + 1 in PORTS else -1)
 
 
 class Wire:

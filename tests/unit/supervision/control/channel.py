@@ -14,7 +14,7 @@ from smxgb.supervision.control.leader import Leader
 from smxgb.supervision.messages import Abort, Arrived
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from smxgb.errors import JobError
     from smxgb.supervision.control import Control
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 NAMES = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
 KEY = b"key"
+HAS = {"num_round": "1"}
 DEADLINE = 30.0
 
 
@@ -55,18 +56,18 @@ class Channel:
 
     def __init__(self, **limits: int) -> None:
         self.limits = Limits(**{"control_port": free_port(), "start_timeout": 20, **limits})
-        self.leader = Leader(Hosts(NAMES[0], NAMES), self.limits, KEY)
+        self.leader = Leader(Hosts(NAMES[0], NAMES), self.limits, KEY, HAS)
         self.ends: list[Control] = [self.leader]
         self.heard: list[list[Message]] = [[], [], []]
 
-    def join(self, *, key: bytes = KEY) -> Follower:
-        follower = self.namesake(len(self.ends), key=key)
+    def join(self, *, key: bytes = KEY, has: Mapping[str, str | int] = HAS) -> Follower:
+        follower = self.namesake(len(self.ends), key=key, has=has)
         self.ends.append(follower)
         return follower
 
-    def namesake(self, index: int, *, key: bytes = KEY) -> Follower:
+    def namesake(self, index: int, *, key: bytes = KEY, has: Mapping[str, str | int] = HAS) -> Follower:
         """Return another end of a host, which is not turned with the others."""
-        return Follower(Hosts(NAMES[index], NAMES), self.limits, key)
+        return Follower(Hosts(NAMES[index], NAMES), self.limits, key, has)
 
     def turn(self) -> None:
         for heard, end in zip(self.heard, self.ends, strict=False):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.unit.supervision.control.channel import KEY, NAMES, Channel, first_heard, free_port
+from tests.unit.supervision.control.channel import HAS, KEY, NAMES, Channel, first_heard, free_port
 
 from smxgb.environment import Hosts
 from smxgb.errors import PlatformError, UserError
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def alone(start_timeout: int, silence_timeout: int) -> Follower:
     """Return a follower whose leader does not listen."""
-    return Follower(Hosts(NAMES[1], NAMES), Limits(free_port(), start_timeout, silence_timeout), KEY)
+    return Follower(Hosts(NAMES[1], NAMES), Limits(free_port(), start_timeout, silence_timeout), KEY, HAS)
 
 
 def test_a_leader_that_does_not_answer_is_a_failure_with_its_reason() -> None:

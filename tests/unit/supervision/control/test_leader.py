@@ -1,16 +1,17 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
+from contextlib import suppress
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.unit.supervision.control.channel import KEY, NAMES, Channel, arrive, first_heard
+from tests.unit.supervision.control.channel import HAS, KEY, NAMES, Channel, arrive
 
-from smxgb.environment import Hosts
 from smxgb.errors import PlatformError, UserError
-from smxgb.limits import Limits
-from smxgb.supervision.control.leader import Leader
+from smxgb.supervision.control.door import MOST_ASKING
 from smxgb.supervision.control.wire import Wire
 from smxgb.supervision.messages import Done, Failed, Hello, Lead, Leave, PhaseBegins, Rendezvous
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from smxgb.supervision.messages import Message
 
-DIFFER = "its key is another job's, so its hosts, hyperparameters or job name differ from this host's"
+DIFFER = "its key is another job's, so its job name, hosts or SMXGB_JOB_SECRET differ from this host's"
 
 
 def test_the_tracker_is_started_when_all_hosts_are_there_and_all_hear_of_it(channel: Channel) -> None:
@@ -28,8 +29,8 @@ def test_the_tracker_is_started_when_all_hosts_are_there_and_all_hear_of_it(chan
     channel.turn()
     assert channel.heard == [[], [], []]
     arrive(channel.join())
-    assert channel.hear(0, Lead) == Lead(NAMES[0])
-    tracker = Rendezvous({"dmlc_tracker_port": 9})
+    assert channel.hear(0, Lead) == Lead(NAMES[0], (NAMES[0],) * 3)
+    tracker = Rendezvous({"dmlc_tracker_port": 9}, (NAMES[0],))
     channel.ends[0].tell(tracker)
     for index in range(3):
         assert channel.hear(index, Rendezvous) == tracker
@@ -103,7 +104,7 @@ def test_a_host_that_connects_after_the_verdict_is_told_it(channel: Channel) -> 
 def test_a_host_whose_connection_closes_is_lost_with_its_phase(channel: Channel) -> None:
     channel.until_listening()
     wire = Wire.connect(NAMES[0], channel.limits.control_port, KEY)
-    wire.send(Hello(NAMES[1]))
+    wire.send(Hello(NAMES[1], HAS))
     wire.send(PhaseBegins("train"))
     channel.until(lambda: channel.leader._members[NAMES[1]].phase)
     wire.close()
@@ -115,7 +116,7 @@ def test_a_silent_host_among_others_is_named_with_its_phase() -> None:
     channel.join()
     channel.until_listening()
     wire = Wire.connect(NAMES[0], channel.limits.control_port, KEY)
-    wire.send(Hello(NAMES[2]))
+    wire.send(Hello(NAMES[2], HAS))
     wire.send(PhaseBegins("load"))
     text = channel.cause(0).mistakes[0]
     assert text.startswith(
@@ -130,7 +131,7 @@ def test_a_leader_that_hears_from_no_host_does_not_say_which_side_is_cut_off() -
     channel.until_listening()
     wires = [Wire.connect(NAMES[0], channel.limits.control_port, KEY) for _ in NAMES[1:]]
     for name, wire in zip(NAMES[1:], wires, strict=True):
-        wire.send(Hello(name))
+        wire.send(Hello(name, HAS))
     text = channel.cause(0).mistakes[0]
     assert text.startswith(f"host {NAMES[0]} heard nothing from ")
     assert all(name in text for name in NAMES[1:])
@@ -178,7 +179,7 @@ def test_a_stray_connection_disturbs_nobody(channel: Channel, stray: Callable[[i
     channel.until_listening()
     strays = [stray(channel.limits.control_port) for _ in range(20)]
     arrive(*channel.ends, channel.join(), channel.join())
-    assert channel.hear(0, Lead) == Lead(NAMES[0])
+    assert channel.hear(0, Lead) == Lead(NAMES[0], (NAMES[0],) * 3)
     for each in strays:
         each.close()
 
@@ -220,7 +221,7 @@ def test_the_second_process_of_a_name_is_told_so_and_the_first_goes_on(channel: 
     assert f"two processes say that they are host {NAMES[1]}" in str(heard[0])
     assert len(heard) == 1
     arrive(*channel.ends, channel.join())
-    assert channel.hear(0, Lead) == Lead(NAMES[0])
+    assert channel.hear(0, Lead) == Lead(NAMES[0], (NAMES[0],) * 3)
 
 
 def test_very_many_mistakes_reach_the_others_as_the_first_of_them_and_the_log_has_all(
@@ -241,7 +242,7 @@ def test_very_many_mistakes_reach_the_others_as_the_first_of_them_and_the_log_ha
 
 @pytest.mark.parametrize(
     "first",
-    [Hello("127.0.0.9"), Hello(NAMES[0]), Done(), Failed(UserError("a"))],
+    [Hello("127.0.0.9", HAS), Hello(NAMES[0], HAS), Done(), Failed(UserError("a"))],
     ids=lambda m: type(m).__name__,
 )
 def test_a_connection_that_does_not_begin_with_the_name_of_another_host_is_closed(
@@ -253,10 +254,67 @@ def test_a_connection_that_does_not_begin_with_the_name_of_another_host_is_close
     assert wire.receive(30) == ([], False)
 
 
-def test_a_port_that_is_taken_is_said_at_once() -> None:
+def test_a_port_that_is_taken_is_said_at_once_on_all_hosts() -> None:
     with socket.create_server((NAMES[0], 0)) as listener:
         port = listener.getsockname()[1]
-        leader = Leader(Hosts(NAMES[0], NAMES), Limits(port, 900, 30), KEY)
-        heard = first_heard(leader)
-    assert f"port {port} of {NAMES[0]}" in str(heard[0])
-    assert "Set control_port" in str(heard[0])
+        channel = Channel(control_port=port, start_timeout=900)
+        channel.join(), channel.join()
+        Thread(target=_close_whatever_comes, args=(listener,), daemon=True).start()
+        for index in range(3):
+            text = channel.cause(index).mistakes[0]
+            assert text.startswith(f"port {port} of {NAMES[0]}, the control channel's, can't be opened: ")
+            assert text.endswith("Set control_port.")
+
+
+def _close_whatever_comes(listener: socket.socket) -> None:
+    with suppress(OSError):
+        while True:
+            listener.accept()[0].close()
+
+
+def test_a_host_with_other_hyperparameters_or_another_version_ends_the_job_at_once(channel: Channel) -> None:
+    channel.join(has={"num_round": "2", "eta": "1"})
+    channel.join(has=HAS)
+    for index in range(3):
+        [text] = channel.cause(index).mistakes
+        assert text.startswith(f"host {NAMES[1]} differs from host {NAMES[0]} in eta, num_round: give all")
+
+
+def test_strays_of_one_address_do_not_use_up_the_threads_of_the_leader(channel: Channel) -> None:
+    channel.until_listening()
+    strays = [silent(channel.limits.control_port) for _ in range(3 * MOST_ASKING)]
+    admitting = [thread for thread in threading.enumerate() if thread.name == "admit"]
+    assert len(admitting) <= MOST_ASKING
+    for each in strays:
+        each.close()
+    arrive(*channel.ends, channel.join(), channel.join())
+    channel.hear(0, Lead)
+
+
+def test_a_thread_that_can_not_be_started_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("threading.Thread.start", refuse)
+        channel = Channel(start_timeout=900)
+    assert "can't start new thread" in channel.cause(0).mistakes[0]
+
+
+def test_a_connection_for_which_there_is_no_thread_is_taken_later(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel.until_listening()
+    begin = threading.Thread.start
+    refused: list[threading.Thread] = []
+
+    def refuse_once(thread: threading.Thread) -> None:
+        if thread.name == "admit" and not refused:
+            refused.append(thread)
+            raise RuntimeError("can't start new thread")
+        begin(thread)
+
+    monkeypatch.setattr("threading.Thread.start", refuse_once)
+    channel.join()
+    channel.until_connected(1)
+    assert refused

@@ -6,22 +6,38 @@ from threading import Thread
 import pytest
 
 from smxgb.environment import Hosts
-from smxgb.supervision.control.wire import NotReady, Wire, make_key, own_address, resolve
+from smxgb.limits import PORTS
+from smxgb.supervision.control.wire import NotReady, Wire, digests, make_key, own_address, ports, resolve
 from smxgb.supervision.messages import Beat, Hello, PhaseBegins
 
 KEY = b"key"
 
 
-def test_the_key_depends_on_job_hosts_and_settings() -> None:
+def test_the_key_depends_on_job_hosts_and_secret() -> None:
     hosts = Hosts("a", ("a", "b"))
-    key = make_key("job", hosts, {"num_round": "1"})
-    assert key == make_key("job", Hosts("b", ("a", "b")), {"num_round": "1"})
+    key = make_key("job", hosts, "secret")
+    assert key == make_key("job", Hosts("b", ("a", "b")), "secret")
     others = [
-        make_key(None, hosts, {"num_round": "1"}),
-        make_key("job", hosts, {}),
-        make_key("job", Hosts("a", ("a",)), {}),
+        make_key(None, hosts, "secret"),
+        make_key("job", hosts, None),
+        make_key("job", Hosts("a", ("a",)), "secret"),
     ]
     assert len({key, *others}) == 4
+
+
+def test_digests_say_which_values_differ_and_to_nobody_without_the_key_what_they_are() -> None:
+    ours, theirs = (digests(b"key", {"eta": eta, "num_round": "1"}) for eta in ("0.1", "0.2"))
+    assert ours["num_round"] == theirs["num_round"]
+    assert ours["eta"] != theirs["eta"]
+    assert ours["eta"] != digests(b"another", {"eta": "0.1"})["eta"]
+
+
+@pytest.mark.parametrize("port", [7890, 1024, 65_535])
+def test_the_spare_port_is_beside_the_control_channels(port: int) -> None:
+    first, spare = ports(port)
+    assert first == port
+    assert abs(spare - port) == 1
+    assert spare in PORTS
 
 
 def test_a_name_that_does_not_resolve_may_do_so_later() -> None:
@@ -48,14 +64,14 @@ def connected(key: bytes = KEY) -> tuple[Wire, Wire]:
 
 def test_messages_arrive_in_their_order_until_the_connection_closes() -> None:
     ours, theirs = connected()
-    ours.send(Hello("algo-2"))
+    ours.send(Hello("algo-2", {}))
     ours.send(PhaseBegins("load"))
     ours.close()
     messages, is_open = theirs.receive(5)
     while is_open:
         more, is_open = theirs.receive(5)
         messages += more
-    assert messages == [Hello("algo-2"), PhaseBegins("load")]
+    assert messages == [Hello("algo-2", {}), PhaseBegins("load")]
     theirs.close()
 
 
