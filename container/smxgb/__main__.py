@@ -9,10 +9,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smxgb import __version__, processes
+from smxgb import __version__, processes, serving
 from smxgb.environment import Paths, process_environ
 from smxgb.errors import Mistakes
 from smxgb.log import log, log_error, warnings_as_lines
+from smxgb.serving import WORKER
 from smxgb.supervision import supervise
 from smxgb.supervision.link import diagnose
 from smxgb.terminal import round_bar
@@ -25,6 +26,8 @@ def main() -> int:
     """Run the command that the arguments name; return the exit code."""
     if sys.argv[1:] and sys.argv[1] in processes.NAMES:
         processes.run(sys.argv[1:])
+    if sys.argv[1:2] == [WORKER]:
+        return processes.answer_requests(sys.argv[2:])
     arguments = _arguments()
     match arguments.command:
         case "train":
@@ -56,7 +59,7 @@ def _arguments() -> argparse.Namespace:
         help="print settings, content types and metrics as JSON; a job takes at most 40 metric definitions",
     )
     describe.add_argument("--markdown", action="store_true", help="print the README's tables instead")
-    commands.add_parser("serve", help="serve a model (comes later)")
+    commands.add_parser("serve", help="serve the model in /opt/ml/model, as SageMaker asks")
     given = sys.argv[1] if sys.argv[1:] else "-"
     if not given.startswith("-") and given not in commands.choices:
         close = get_close_matches(given, commands.choices, n=1)
@@ -72,11 +75,8 @@ def train() -> int:
 
 
 def serve() -> int:
-    """Say that serving comes later."""
-    log_error(
-        "This image does not serve yet: deploy the model with AWS's XGBoost image, version 3.1 or newer."
-    )
-    return 1
+    """Serve the model in /opt/ml/model until SIGTERM."""
+    return serving.serve(process_environ())
 
 
 def _check(arguments: argparse.Namespace) -> int:
