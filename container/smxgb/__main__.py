@@ -36,6 +36,8 @@ def main() -> int:
             return _check(arguments)
         case "describe":
             return _describe(markdown=arguments.markdown)
+        case "predict":
+            return _predict(arguments)
     return serve()
 
 
@@ -60,6 +62,13 @@ def _arguments() -> argparse.Namespace:
     )
     describe.add_argument("--markdown", action="store_true", help="print the README's tables instead")
     commands.add_parser("serve", help="serve the model in /opt/ml/model, as SageMaker asks")
+    predict = commands.add_parser(
+        "predict", help="write a model's predictions for files, a line for each row"
+    )
+    predict.add_argument("model", type=Path, metavar="MODEL", help="the model's file, or a folder of models")
+    predict.add_argument("files", type=Path, metavar="FILE", nargs="+", help="CSV, Parquet, libsvm, ...")
+    predict.add_argument("--output", type=Path, metavar="FILE", help="instead of standard output")
+    predict.add_argument("--label-first", action="store_true", help="pass over the first column of each row")
     given = sys.argv[1] if sys.argv[1:] else "-"
     if not given.startswith("-") and given not in commands.choices:
         close = get_close_matches(given, commands.choices, n=1)
@@ -101,6 +110,22 @@ def _check(arguments: argparse.Namespace) -> int:
             log("The settings alone show no mistake. Give --train FOLDER to have the data checked too.")
         else:
             perform_dry_run(load_job(process_environ(), sources))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it gets reported
+        failure = diagnose(error)
+        for line in failure.lines():
+            log_error(line)
+        return failure.exit_code
+    return 0
+
+
+def _predict(arguments: argparse.Namespace) -> int:
+    """Predict the rows of files; return the exit code."""
+    warnings_as_lines()
+    processes.keep_out_unneeded()
+    from smxgb.serving.files import Prediction, predict_files  # noqa: PLC0415 - after what is kept out
+
+    try:
+        predict_files(Prediction(arguments.model, arguments.files, arguments.output, arguments.label_first))
     except Exception as error:  # noqa: BLE001 - whatever it is, it gets reported
         failure = diagnose(error)
         for line in failure.lines():

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from smxgb.environment import process_environ
-from smxgb.log import warnings_as_lines
+from smxgb.log import log_error, warnings_as_lines
 from smxgb.supervision.link import Link, diagnose, die_of, die_with_parent, leave
 from smxgb.supervision.messages import PhaseBegins
 from smxgb.terminal import is_watched, write_over_bar

@@ -71,7 +71,8 @@ def _selected(models: Ensemble, rows: Rows, keys: Sequence[str]) -> Columns:
         elif key == "predicted_score" and key in allowed:
             columns[key] = scores
         else:
-            columns[key] = _of_classes(key, objective, scores, models.first.classes) if key in allowed else None
+            is_known = key in allowed
+            columns[key] = _of_classes(key, objective, scores, models.first.classes) if is_known else None
     return columns
 
 

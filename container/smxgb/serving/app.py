@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from smxgb.serving.endpoint import MIB, PAYLOAD_MIB
@@ -96,7 +97,9 @@ class App:
 
     async def _send(self, response: Response, send: Send) -> None:
         body = response.body
-        headers = [(b"content-type", response.content_type.encode("latin-1"))] if response.status != 204 else []  # noqa: PLR2004 - No Content
+        headers = []
+        if response.status != HTTPStatus.NO_CONTENT:
+            headers.append((b"content-type", response.content_type.encode("latin-1")))
         headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
         if isinstance(body, bytes):
             headers.append((b"content-length", str(len(body)).encode()))

@@ -9,6 +9,7 @@ import ctypes
 import json
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -120,7 +121,9 @@ class Fleet:
         except ValueError:
             return _said(400, "limit and next_page_token are whole numbers.")
         start, size = max(0, start), max(1, size)
-        page: dict[str, object] = {"models": [_entry(name, each) for name, each in models[start : start + size]]}
+        page: dict[str, object] = {
+            "models": [_entry(name, each) for name, each in models[start : start + size]]
+        }
         if start + size < len(models):
             page["nextPageToken"] = str(start + size)
         return _json(200, page)
@@ -155,7 +158,7 @@ class Fleet:
         """Let go of the least recently used models until there is memory for another one."""
         while self._free() < LOADED * wanted.size + RESERVE:
             with self._lock:
-                others = ((name, each) for name, each in self._models.items() if each.models and each is not wanted)
+                others = (item for item in self._models.items() if item[1].models and item[1] is not wanted)
                 name, oldest = next(others, ("", None))
                 if oldest is None:
                     raise MemoryError
@@ -197,8 +200,7 @@ def _not_found(name: str) -> Response:
 
 
 def _said(status: int, text: str) -> Response:
-    value: dict[str, object] = {"status": text} if status < 400 else {"code": status, "message": text}  # noqa: PLR2004 - the statuses of failures
-    return _json(status, value)
+    return _json(status, {"status": text} if status == HTTPStatus.OK else {"code": status, "message": text})
 
 
 def _json(status: int, value: object) -> Response:

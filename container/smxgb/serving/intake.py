@@ -6,13 +6,12 @@ import asyncio
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from smxgb.serving.service import SPOOLED
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
-    from typing import Any
 
     type Receive = Callable[[], Awaitable[dict[str, Any]]]
 
@@ -52,12 +51,9 @@ async def take_body(
         raise _too_large(largest)
     try:
         message = await asyncio.wait_for(receive(), seconds) if length != b"0" else await receive()
-        if message["type"] == "http.disconnect":
-            raise GoneError
         body: bytes = message.get("body", b"")
+        _check(message, len(body), largest)
         if not message.get("more_body"):
-            if largest is not None and len(body) > largest:
-                raise _too_large(largest)
             return TakenBody(body, len(body))
         async with asyncio.timeout(seconds):
             return await _gathered(receive, body, largest)
@@ -73,16 +69,13 @@ async def _gathered(receive: Receive, first: bytes, largest: int | None) -> Take
     try:
         while more:
             message = await receive()
-            if message["type"] == "http.disconnect":
-                raise GoneError
             part = message.get("body", b"")
             size += len(part)
-            if largest is not None and size > largest:
-                raise _too_large(largest)
+            _check(message, size, largest)
             parts.append(part)
             more = message.get("more_body", False)
             if size > SPOOLED:
-                file = file or cast("BinaryIO", tempfile.TemporaryFile())
+                file = file or cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - who uses it closes it
                 file.writelines(parts)
                 parts = []
     except BaseException:
@@ -93,6 +86,14 @@ async def _gathered(receive: Receive, first: bytes, largest: int | None) -> Take
         return TakenBody(b"".join(parts), size)
     file.seek(0)
     return TakenBody(file, size)
+
+
+def _check(message: Mapping[str, Any], size: int, largest: int | None) -> None:
+    """Raise for a message that a client has gone, and for one with which a body is too large."""
+    if message["type"] == "http.disconnect":
+        raise GoneError
+    if largest is not None and size > largest:
+        raise _too_large(largest)
 
 
 def _too_large(largest: int) -> RefusedError:

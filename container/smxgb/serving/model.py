@@ -71,7 +71,7 @@ class Model:
         return found
 
     def contributions(self, rows: Rows) -> FloatArray:
-        """Return the SHAP values of the features, and the bias last; shape (rows, [outputs,] features + 1)."""
+        """Return the SHAP values of the features and then the bias, shape (rows, [outputs,] features + 1)."""
         return self._asked(rows, pred_contribs=True)
 
     def leaves(self, rows: Rows) -> FloatArray:
@@ -134,12 +134,13 @@ def load_folder(folder: Path, *, ensemble: bool = True) -> Ensemble:
         try:
             models.append(load_model(path))
         except UserError as error:
-            log(f"Passed over: {error.mistakes[0]}")
             refusals.extend(error.mistakes)
         if models and not ensemble:
             break
     if not models:
         raise UserError(*(refusals or [f"{folder} holds no file: the endpoint has no model."]))
+    for refusal in refusals:
+        log(f"Passed over: {refusal}")
     for model in models[1:]:
         _check_alike(models[0], model)
     if len(models) > 1:
@@ -201,8 +202,8 @@ def _check_alike(first: Model, other: Model) -> None:
     """Raise UserError unless two models can answer together."""
     if first.objective != other.objective or first.classes != other.classes:
         raise UserError(
-            f"{first.name} and {other.name} can't answer together: their objectives are {first.objective} and "
-            f"{other.objective}. Keep one, or set SAGEMAKER_INFERENCE_ENSEMBLE=false."
+            f"{first.name} and {other.name} can't answer together: their objectives are {first.objective} "
+            f"and {other.objective}. Keep one, or set SAGEMAKER_INFERENCE_ENSEMBLE=false."
         )
     if first.signature.schema.names != other.signature.schema.names:
         raise UserError(
@@ -212,7 +213,7 @@ def _check_alike(first: Model, other: Model) -> None:
 
 
 def _most_frequent(found: FloatArray) -> FloatArray:
-    """Return the most frequent class of each row, the lowest of several; `found` has shape (models, rows)."""
+    """Return each row's most frequent class, the lowest of several; `found` has shape (models, rows)."""
     classes = np.unique(found)
     votes = np.stack([(found == each).sum(axis=0) for each in classes])
     return classes[votes.argmax(axis=0)]

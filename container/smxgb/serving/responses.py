@@ -6,12 +6,14 @@ import csv
 import io
 import json
 import math
-from dataclasses import dataclass
-from itertools import repeat
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from smxgb.literals import number_of
 from smxgb.rows import answer_records
 from smxgb.serving.answers import SCORE
 
@@ -48,7 +50,8 @@ class ResponseForm:
 def _rows(columns: Columns) -> Iterator[tuple[Any, ...]]:
     """Yield the values of each row as plain numbers and lists; a key without values is null."""
     count = next((len(column) for column in columns.values() if column is not None), 0)
-    return zip(*(column.tolist() if column is not None else repeat(None, count) for column in columns.values()), strict=True)
+    nulls = [None] * count
+    return zip(*(nulls if column is None else column.tolist() for column in columns.values()), strict=True)
 
 
 def _csv(columns: Columns) -> bytes:
@@ -108,7 +111,7 @@ class _Npy(ResponseForm):
     def parts(self, answers: Iterable[Columns]) -> Iterator[bytes]:
         """Yield the bytes of a response."""
         found = [[column for column in columns.values() if column is not None] for columns in answers]
-        arrays = [columns[0] if len(columns) == 1 else np.column_stack(columns) for columns in found if columns]
+        arrays = [each[0] if len(each) == 1 else np.column_stack(each) for each in found if each]
         written = io.BytesIO()
         np.save(written, np.concatenate(arrays) if arrays else np.zeros(0, np.float32))
         yield written.getvalue()
@@ -134,9 +137,9 @@ FORMS: Mapping[str, ResponseForm] = {
 
 BATCH_FORMS: Mapping[str, ResponseForm] = {
     **FORMS,
-    "text/csv": ResponseForm("text/csv", _csv, between=b"\n", end=b"\n"),
-    "application/json": ResponseForm("application/json", JSON_LINES.write, between=b"\n", end=b"\n"),
-    "application/jsonlines": ResponseForm("application/jsonlines", JSON_LINES.write, between=b"\n", end=b"\n"),
+    "text/csv": replace(CSV, end=b"\n"),
+    "application/json": replace(JSON_LINES, content_type="application/json", end=b"\n"),
+    "application/jsonlines": replace(JSON_LINES, end=b"\n"),
 }
 """Those of a batch transform: a line for each record."""
 
@@ -155,27 +158,24 @@ def choose(accept: str, default: str, forms: Mapping[str, ResponseForm]) -> Resp
     """
     if accept in forms:
         return forms[accept]
-    wanted: list[tuple[float, str]] = []
-    for item in accept.split(","):
-        name, *parameters = (part.strip() for part in item.lower().split(";"))
-        quality = 1.0
-        for parameter in parameters:
-            key, _, value = parameter.partition("=")
-            if key.strip() == "q":
-                try:
-                    quality = float(value)
-                except ValueError:
-                    quality = 0.0
-        if quality > 0:
-            wanted.append((-quality, name))
-    for _, name in sorted(wanted, key=lambda each: each[0]):
+    for name in _wanted(accept):
         if name in {"*/*", ""}:
             return forms.get(default)
-        if name in forms:
-            return forms[name]
-        if name.endswith("/*"):
-            kinds = [default, *forms]
-            found = next((kind for kind in kinds if kind in forms and kind.startswith(name[:-1])), None)
-            if found:
-                return forms[found]
+        matching = (kind for kind in (default, *forms) if fnmatchcase(kind, name) and kind in forms)
+        if found := next(matching, None):
+            return forms[found]
     return None
+
+
+def _wanted(accept: str) -> list[str]:
+    """Return the types that a header lists, the most wanted first."""
+    wanted: list[tuple[float, str]] = []
+    for item in accept.lower().split(","):
+        name, *parameters = (part.strip() for part in item.split(";"))
+        values = (
+            value for key, _, value in (each.partition("=") for each in parameters) if key.strip() == "q"
+        )
+        quality = number_of(next(values, "1").strip())
+        if quality:
+            wanted.append((-quality, name))
+    return [name for _, name in sorted(wanted, key=itemgetter(0))]

@@ -142,7 +142,7 @@ def spooled(parts: Iterator[bytes]) -> bytes | BinaryIO:
             file.writelines(held)
             file.writelines(parts)
             file.seek(0)
-            return file  # type: ignore[return-value]
+            return file
     return b"".join(held)
 
 

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
 
@@ -80,7 +80,7 @@ class _Server(uvicorn.Server):
 
     def __init__(self, app: App) -> None:
         config = uvicorn.Config(
-            app,  # type: ignore[arg-type] - uvicorn's types of ASGI are unions of all events
+            cast("Any", app),  # uvicorn's types of ASGI are unions of all events
             http=BoundedProtocol,
             ws="none",
             loop="asyncio",
@@ -104,5 +104,3 @@ class _Server(uvicorn.Server):
 
     def _stop(self) -> None:
         self.should_exit = True
-
-

@@ -42,13 +42,13 @@ def load_booster(data: bytearray, source: str) -> xgb.Booster:
     """
     if data[:1] == PICKLE:
         raise UserError(
-            f"{source} is a pickled model, which is not read, for a pickle can run any code. Unpickle it where "
-            "it was made, and write it with booster.save_model('model.ubj')."
+            f"{source} is a pickled model, which is not read, for a pickle can run any code. Unpickle it "
+            "where it was made, and write it with booster.save_model('model.ubj')."
         )
     if data[:4] == BINARY or (data[:1] != JSON and b"gbtree" in data[:4096]):
         raise UserError(
-            f"{source} is a binary model of XGBoost up to 1.7, which XGBoost {xgb.__version__} can't read. Load "
-            "it with XGBoost 1.7, and write it with booster.save_model('model.json')."
+            f"{source} is a binary model of XGBoost up to 1.7, which XGBoost {xgb.__version__} can't read. "
+            "Load it with XGBoost 1.7, and write it with booster.save_model('model.json')."
         )
     if data[:1] == JSON:
         try:

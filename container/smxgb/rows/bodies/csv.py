@@ -58,7 +58,10 @@ def csv_rows(body: Body, signature: Signature, *, label_first: bool = False) -> 
     if found is None:
         return
     layout = signature.layout(
-        found.names, found.width, f"{SOURCE}, line 1:" if header == "false" else SOURCE, label_first=label_first
+        found.names,
+        found.width,
+        f"{SOURCE}, line 1," if header == "false" else SOURCE,
+        label_first=label_first,
     )
     cells = replace(cells_of(signature, layout, header), delimiter=delimiter, start=found.start)
     if len(first.data) > found.start:
@@ -77,7 +80,9 @@ def may_be_plain(signature: Signature) -> bool:
 def cells_of(signature: Signature, layout: Layout, header: Header = "false", word: str = "line") -> Cells:
     """Return what turns records of a layout, set apart by commas, into rows; messages number by `word`."""
     settings = replace(signature.settings, header=header)
-    return Cells(Path(SOURCE), SOURCE, ",", layout, layout.features, settings, 0, header == "false", word, CURE)
+    return Cells(
+        Path(SOURCE), SOURCE, ",", layout, layout.features, settings, 0, header == "false", word, CURE
+    )
 
 
 def _check_text(head: bytes) -> None:

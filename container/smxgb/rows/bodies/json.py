@@ -70,7 +70,9 @@ def _decoded(data: bytes, source: str) -> Any:
     except UnicodeDecodeError as error:
         raise UserError(f"{source} is not UTF-8 (byte {error.start}).") from None
     except (ValueError, RecursionError) as error:
-        where = f", line {error.lineno}, column {error.colno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else ""
+        where = ""
+        if isinstance(error, json.JSONDecodeError):
+            where = f", line {error.lineno}, column {error.colno}: {error.msg}"
         raise UserError(f"{source} is not JSON{where}.") from None
 
 
@@ -97,8 +99,8 @@ def _cells(row: Any, signature: Signature, number: int) -> Cells:
                 return _cells(row[key], signature, number)
         if names is None:
             raise UserError(
-                f"{SOURCE}, row {number}: it names its values ({_listed(row)}), and the model's features have no "
-                "names: give a list of values in the order of the training."
+                f"{SOURCE}, row {number}: it names its values ({_listed(row)}), and the model's features "
+                "have no names: give a list of values in the order of the training."
             )
         lacking = signature.lacking(row)
         if lacking:
@@ -107,14 +109,14 @@ def _cells(row: Any, signature: Signature, number: int) -> Cells:
     if not isinstance(row, list):
         raise UserError(f"{SOURCE}, row {number}: a list of values, or an object with them, is needed.")
     if len(row) != signature.width:
-        signature.layout(None, len(row), f"{SOURCE}, row {number}:")
+        signature.layout(None, len(row), f"{SOURCE}, row {number},")
     return [
-        _cell(value, signature.schema.names[index] in signature.categorical, number, index)
+        _cell(value, number, index, is_category=signature.schema.names[index] in signature.categorical)
         for index, value in enumerate(row)
     ]
 
 
-def _cell(value: Any, is_category: bool, number: int, index: int) -> str:  # noqa: FBT001 - both kinds of features are asked for
+def _cell(value: Any, number: int, index: int, *, is_category: bool) -> str:
     match value:
         case str():
             return value
@@ -122,10 +124,8 @@ def _cell(value: Any, is_category: bool, number: int, index: int) -> str:  # noq
             return MISSING
         case bool():
             return str(value).lower() if is_category else str(int(value))
-    raise UserError(
-        f"{SOURCE}, row {number}, column {index}: it is {'a list' if isinstance(value, list) else 'an object'}, "
-        "and one value is needed."
-    )
+    what = "a list" if isinstance(value, list) else "an object"
+    raise UserError(f"{SOURCE}, row {number}, column {index}: it is {what}, and one value is needed.")
 
 
 def _matrix(rows: Iterable[Cells], signature: Signature, before: int) -> FloatArray:

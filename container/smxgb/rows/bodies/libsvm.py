@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from scipy.sparse import csr_matrix
 
+    from smxgb.rows.batch import Sparse
     from smxgb.rows.bodies.body import Body
     from smxgb.rows.signature import Signature
 
@@ -48,7 +49,7 @@ def libsvm_rows(body: Body, signature: Signature, *, label_first: bool = False) 
             lines = Lines(roles, signature.settings, NO_PICKS)
         part = lines.part(SOURCE, LineBlock(data, block.line))
         batch = as_batch(pa.Table.from_batches([part.data]), lines.all_roles, None)
-        yield as_csr(batch, signature, first)  # type: ignore[arg-type] - without names a batch is sparse
+        yield as_csr(cast("Sparse", batch), signature, first)
 
 
 def _check_text(data: bytes) -> None:
@@ -56,6 +57,6 @@ def _check_text(data: bytes) -> None:
         raise UserError(f"{SOURCE} is not libsvm: it holds bytes that are not text.")
     if b"," in data.split(b"\n", 1)[0].split(b"#")[0]:
         raise UserError(
-            f"{SOURCE} is not libsvm: a line is a label and index:value pairs. If it is CSV, give the content "
-            "type text/csv."
+            f"{SOURCE} is not libsvm: a line is a label and index:value pairs. If it is CSV, give the "
+            "content type text/csv."
         )

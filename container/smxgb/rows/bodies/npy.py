@@ -31,7 +31,7 @@ def npy_rows(body: Body, signature: Signature, *, label_first: bool = False) -> 
     """Yield the rows of a body of NumPy's format, shape (rows, features), or (features,) for one row.
 
     Raises:
-        UserError: If it is damaged, holds no numbers, or has another number of columns than the model features.
+        UserError: If it is damaged, holds no numbers, or has other columns than the model features.
     """
     array = _array(body)
     if array.ndim == 1:

@@ -41,7 +41,9 @@ def parquet_rows(body: Body, signature: Signature, *, label_first: bool = False)
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise UserError(f"{SOURCE} can't be read as Parquet: it is damaged, cut off, or of another type.") from error
+        raise UserError(
+            f"{SOURCE} can't be read as Parquet: it is damaged, cut off, or of another type."
+        ) from error
 
 
 def _rows(
@@ -49,7 +51,8 @@ def _rows(
 ) -> Iterator[FloatArray]:
     wanted = [names[position] for position in layout.features]
     before = 0
-    for raw in parquet.iter_batches(rows_of_batch(len(wanted)), columns=sorted(set(wanted)), use_threads=False):
+    size = rows_of_batch(len(wanted))
+    for raw in parquet.iter_batches(size, columns=sorted(set(wanted)), use_threads=False):
         columns = [
             converted(
                 raw.column(names[position]),

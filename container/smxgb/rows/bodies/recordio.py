@@ -1,4 +1,4 @@
-"""RecordIO-protobuf: records to predict, dense or sparse, whose labels are passed over, and records of answers."""
+"""RecordIO-protobuf: records to predict, whose labels are passed over, and records of answers."""
 
 from __future__ import annotations
 

@@ -61,13 +61,8 @@ ENCODE = (
 class Cells:
     """Turns the blocks of one file into clean rows: the role columns of `layout`, then its `features`.
 
-<<<<<<< HEAD
     The file's data begin at byte `start`; `headless` says that no header was found before them. `worded` are
     the positions where its first records hold truth values.
-=======
-    The file's data begin at byte `start`; `headless` says that no header was found before them.
-    Messages number records by `word`, and end with `cure` for a cell that is not a number.
->>>>>>> d1ea953 (The image serves: requests become rows by the readers' own rules, uvicorn answers them)
     """
 
     path: Path
@@ -78,12 +73,7 @@ class Cells:
     settings: ReadingSettings
     start: int
     headless: bool
-<<<<<<< HEAD
     worded: frozenset[int] = frozenset()
-=======
-    word: str = "line"
-    cure: str = ENCODE
->>>>>>> d1ea953 (The image serves: requests become rows by the readers' own rules, uvicorn answers them)
 
     def part(self, block: CsvBlock) -> CleanRows:
         """Return the block's rows. Raises UserError with all mistakes in the block."""
@@ -235,7 +225,6 @@ class Cells:
                 continue
             # Text that is a label or a weight by its place breaks the rules for rows, which say so.
             if bad and column >= len(self._roles):
-<<<<<<< HEAD
                 faults.append(Fault(column, np.array(bad), NOT_A_NUMBER, ENCODE))
         data, uncounted = self._without_row_numbers(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
         faults += [Fault(column, np.flatnonzero(mask), *COUNT) for column, mask in uncounted.items()]
@@ -245,12 +234,6 @@ class Cells:
             rounded = [index for index, cell in enumerate(cells) if _is_rounded(cell)]
             faults += [Fault(column, np.array(rounded), *ROUNDED)] if rounded else []
         part, more = clean(data, self._roles, self.settings)
-=======
-                faults.append(Fault(column, np.array(bad), NOT_A_NUMBER, self.cure))
-        part, more = clean(
-            pa.RecordBatch.from_arrays(arrays, schema=self._schema), self._roles, self.settings
-        )
->>>>>>> d1ea953 (The image serves: requests become rows by the readers' own rules, uvicorn answers them)
         faults.extend(more)
         if faults or uneven:
             raise UserError(*self._texts(block, whole, uneven, faults))
@@ -276,7 +259,7 @@ class Cells:
         texts = [self._uneven(uneven, first)] if uneven else []
         headers = [index for index, (_, row) in enumerate(records) if self._is_header(row)]
         if headers:
-            texts.append(f"{self.source}, {self.word} {first + records[headers[0]][0]}: {REPEATED}")
+            texts.append(f"{self.source}, line {first + records[headers[0]][0]}: {REPEATED}")
         faults = [replace(fault, rows=np.setdiff1d(fault.rows, headers)) for fault in faults]
         faults = [fault for fault in faults if len(fault.rows)]
         for fault in sorted(faults, key=lambda fault: (fault.rows[0], fault.column)):
@@ -287,13 +270,8 @@ class Cells:
                 (replace(fault, cure=spelled.advice) if spelled else fault).text(
                     self.source,
                     shown_column(position, self.layout.columns),
-<<<<<<< HEAD
                     ("line", lambda row: first + records[row][0]),
                     lambda row, cells=cells: shown_value(cells[row]) if cells[row].strip() else None,  # type: ignore[misc]
-=======
-                    (self.word, lambda row: first + records[row][0]),
-                    lambda row, cells=cells: _shortened(cells[row]) if cells[row].strip() else None,  # type: ignore[misc]
->>>>>>> d1ea953 (The image serves: requests become rows by the readers' own rules, uvicorn answers them)
                 )
                 + self._hint(block, fault, cells)
             )
@@ -302,22 +280,12 @@ class Cells:
     def _is_header(self, row: list[str]) -> bool:
         return tuple(cell.strip() for cell in row) == self.layout.columns
 
-<<<<<<< HEAD
     def _uneven(self, records: list[tuple[int, int]], first: int) -> str:
-=======
-    def _uneven(self, block: CsvBlock, records: list[tuple[int, int]], first: int) -> str:
-        quote = open_quote(block.data, self.delimiter)
-        if quote >= 0:
-            line = first + block.data.count(line_end(block.data), 0, quote)
-            return (
-                f"{self.source}, {self.word} {line}: a quoted field begins that is never closed. Correct the quotes."
-            )
->>>>>>> d1ea953 (The image serves: requests become rows by the readers' own rules, uvicorn answers them)
         before, width = records[0]
         count = len(records) - 1
-        more = f" (and {count} more such records up to {self.word} {first + records[-1][0]})" if count else ""
+        more = f" (and {count} more such records up to line {first + records[-1][0]})" if count else ""
         return (
-            f"{self.source}, {self.word} {first + before}: the record has {width} value{'s' if width > 1 else ''}, "
+            f"{self.source}, line {first + before}: the record has {width} value{'s' if width > 1 else ''}, "
             f"the file's first one has {self.layout.width}{more}. Every record needs as many values as the "
             "first."
         )
