@@ -114,6 +114,8 @@ class _Workers:
         return self._code
 
     def _start(self) -> None:
+        if self._is_ending:
+            return
         listener, life = self._listener.fileno(), self._life.fileno()
         command = [*PROGRAM, WORKER, "--listener", str(listener), "--life", str(life)]
         worker = subprocess.Popen(command, env=self._environ, pass_fds=[listener, life])
@@ -138,6 +140,8 @@ class _Workers:
 
     def _end(self, *_: object) -> None:
         self._is_ending = True
+        # Only the workers may hold the socket: connections to it would wait here for nobody.
+        self._listener.close()
         for worker, _begun in self._begun.values():
             worker.terminate()
 

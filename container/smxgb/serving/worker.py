@@ -6,6 +6,7 @@ import asyncio
 import gc
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import uvicorn
@@ -20,13 +21,13 @@ from smxgb.serving.protocol import BoundedProtocol
 from smxgb.serving.service import Predictions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from types import FrameType
 
     from smxgb.serving.endpoint import Endpoint
 
-DRAIN_SECONDS = 1.0
-"""Seconds in which, after SIGTERM, requests are taken, and clients asked to close their connections."""
+DRAIN_SECONDS = 0.5
+"""Seconds in which, after SIGTERM, connections are accepted, and then served: clients are asked to close."""
 
 END_SECONDS = 25
 """Seconds in which requests in work may be finished. Docker and SageMaker kill after 30."""
@@ -104,3 +105,27 @@ class _Server(uvicorn.Server):
 
     def _stop(self) -> None:
         self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Refuse new connections, serve those that are there a moment longer, and end.
+
+        Connections that wait to be accepted would be reset with the socket, so they are accepted first.
+        """
+        waiting = [connection for listener in sockets or [] for connection in _waiting(listener)]
+        for server in self.servers:
+            server.close()
+        loop = asyncio.get_running_loop()
+        for connection in waiting:
+            await loop.connect_accepted_socket(self._protocol, connection)
+        await asyncio.sleep(DRAIN_SECONDS)
+        await super().shutdown(sockets)
+
+    def _protocol(self) -> BoundedProtocol:
+        return BoundedProtocol(self.config, self.server_state, self.lifespan.state)
+
+
+def _waiting(listener: socket.socket) -> Iterator[socket.socket]:
+    """Accept and yield the connections that wait."""
+    with suppress(BlockingIOError):
+        while True:
+            yield listener.accept()[0]
