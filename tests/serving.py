@@ -10,11 +10,11 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     import xgboost as xgb
 
@@ -56,6 +56,16 @@ class Server:
     def invoke(self, body: bytes | str, content_type: str = "text/csv", accept: str = "*/*") -> Reply:
         """Ask for predictions."""
         return self.request("POST", "/invocations", body, content_type=content_type, accept=accept)
+
+    def worker(self) -> int:
+        """Return the number of the process that answers."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        return int(children.split()[0])
+
+    def resident(self) -> int:
+        """Return the bytes of memory of the process that answers."""
+        pages = Path(f"/proc/{self.worker()}/statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGESIZE")
 
     def stop(self) -> int:
         """Send SIGTERM; return the exit code."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import random
 import signal
 import socket
@@ -12,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
-import psutil
 import pytest
 import xgboost as xgb
 from tests.serving import serving, wait_healthy, write_models
@@ -89,14 +89,13 @@ def test_a_client_that_stops_or_talks_nonsense_gets_a_refusal(server: Server, re
 
 
 def test_memory_does_not_grow_with_the_number_of_requests(server: Server) -> None:
-    worker = psutil.Process(server.process.pid).children()[0]
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
 
     def rounds(count: int) -> int:
         for index in range(count):
             connection.request("POST", "/invocations", LINES[index % 200], {"Content-Type": "text/csv"})
             connection.getresponse().read()
-        return int(worker.memory_info().rss)
+        return server.resident()
 
     before = rounds(1500)
     assert rounds(3000) - before < 4 << 20
@@ -133,9 +132,7 @@ def test_no_request_is_lost_when_the_server_is_ended(tmp_path: Path) -> None:
 
 def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
     with serving(write_models(tmp_path, model=BOOSTER)) as server:
-        worker = psutil.Process(server.process.pid).children()[0]
-        worker.send_signal(signal.SIGKILL)
-        worker.wait(60)
+        os.kill(server.worker(), signal.SIGKILL)
         wait_healthy(server)
         assert server.invoke(LINES[0]).text == EXPECTED[0]
         assert "A worker ended with signal 9. Another one takes its place." in server.log.read_text()
@@ -144,12 +141,11 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
 def test_a_large_batch_needs_no_memory_of_its_size(tmp_path: Path) -> None:
     environment = {"SAGEMAKER_BATCH": "true", "SAGEMAKER_MAX_PAYLOAD_IN_MB": "100"}
     with serving(write_models(tmp_path, model=BOOSTER), **environment) as server:
-        worker = psutil.Process(server.process.pid).children()[0]
         body = ("\n".join(LINES) + "\n") * 5000  # 80 MB
         assert server.invoke(("\n".join(LINES) + "\n") * 500).status == 200
-        before = worker.memory_info().rss
+        before = server.resident()
         reply = server.invoke(body)
-        grown = worker.memory_info().rss - before
+        grown = server.resident() - before
     assert reply.text.split("\n")[-201:] == [*EXPECTED, ""]
     assert reply.text.count("\n") == 200 * 5000
     assert grown < len(body) // 2

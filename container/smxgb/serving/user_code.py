@@ -87,7 +87,8 @@ class UserCode:
             data = self.functions["input_fn"](body, content_type)
         else:
             data = _matrix(self.model, request)
-        prediction = self.functions.get("predict_fn", _predict)(data, self.model)
+        predict: Callable[..., Any] = self.functions.get("predict_fn", _predict)
+        prediction = predict(data, self.model)
         if "output_fn" in self.functions:
             return self.functions["output_fn"](prediction, accept)
         return _written(prediction, accept, self.endpoint.accept)

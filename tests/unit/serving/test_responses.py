@@ -3,18 +3,24 @@ from __future__ import annotations
 import csv
 import io
 import json
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from smxgb.serving.responses import BATCH_FORMS, FORMS, MULTI_MODEL_FORMS, choose
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from smxgb.serving.responses import ResponseForm
+
 SCORES = np.array([0.1, np.nan, 3], np.float32)
 LISTS = np.array([[0.5, 0.25], [1, 2]], np.float32)
 
 
-def written(forms: object, content_type: str, *parts: dict[str, object]) -> str:
-    return b"".join(forms[content_type].parts(parts)).decode()  # type: ignore[index]
+def written(forms: Mapping[str, ResponseForm], content_type: str, *parts: Mapping[str, Any]) -> str:
+    return b"".join(forms[content_type].parts(parts)).decode()
 
 
 def test_json_holds_null_for_what_is_no_number() -> None:
