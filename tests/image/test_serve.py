@@ -44,12 +44,10 @@ def serving(model: Path, *options: str) -> Iterator[tuple[str, str]]:
         docker("rm", "--force", container)
 
 
-def _ask(
-    address: str, method: str, path: str, body: str | None = None, accept: str = ""
-) -> tuple[int, bytes]:
+def _ask(address: str, method: str, path: str, body: str | None = None) -> tuple[int, bytes]:
     connection = http.client.HTTPConnection(address, 8080, timeout=60)
     try:
-        connection.request(method, path, body, {"Content-Type": "text/csv", "Accept": accept})
+        connection.request(method, path, body, {"Content-Type": "text/csv"})
         response = connection.getresponse()
         return response.status, response.read()
     finally:
@@ -62,10 +60,8 @@ def test_a_trained_model_is_served_read_only_and_ended_with_code_0(
     outcome = train("train", hyperparameters=SETTINGS, channels={"train": table})
     features = table.iloc[:, 1:]
     expected = outcome.predict(features)
-    with serving(tmp_path / "ml" / "model", "--read-only", "--tmpfs", "/tmp", "--user", "1000") as (
-        container,
-        address,
-    ):  # noqa: S108 - the container's own
+    options = ("--read-only", "--tmpfs", "/tmp", "--user", "1000")  # noqa: S108 - the container's own
+    with serving(tmp_path / "ml" / "model", *options) as (container, address):
         status, body = _ask(address, "POST", "/invocations", features.to_csv(index=False, header=False))
         assert (status, np.array_equal(np.array(body.split(), np.float32), expected)) == (200, True)
         assert docker("stop", container).returncode == 0
