@@ -50,12 +50,12 @@ async def take_body(
     if largest is not None and length.isdigit() and int(length) > largest:
         raise _too_large(largest)
     try:
-        message = await asyncio.wait_for(receive(), seconds) if length != b"0" else await receive()
-        body: bytes = message.get("body", b"")
-        _check(message, len(body), largest)
-        if not message.get("more_body"):
-            return TakenBody(body, len(body))
         async with asyncio.timeout(seconds):
+            message = await receive()
+            body: bytes = message.get("body", b"")
+            _check(message, len(body), largest)
+            if not message.get("more_body"):
+                return TakenBody(body, len(body))
             return await _gathered(receive, body, largest)
     except TimeoutError:
         raise RefusedError(408, f"The body did not arrive within {seconds:g} s.") from None

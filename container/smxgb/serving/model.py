@@ -14,6 +14,7 @@ import xgboost as xgb
 from smxgb.errors import UserError
 from smxgb.log import log
 from smxgb.rows import ATTRIBUTE, Schema, Signature
+from smxgb.serving.dense import predict_dense
 from smxgb.training.model import load_booster
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class Model:
                 return self.booster.predict(
                     self._matrix(rows), output_margin=kind == "margin", validate_features=False
                 )
+        if isinstance(rows, np.ndarray):
+            return predict_dense(self.booster, rows, kind, self.rounds)
         found: FloatArray = self.booster.inplace_predict(
             rows, iteration_range=self.rounds, predict_type=kind, validate_features=False
         )

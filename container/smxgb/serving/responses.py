@@ -156,12 +156,12 @@ def choose(accept: str, default: str, forms: Mapping[str, ResponseForm]) -> Resp
 
     Of types that are accepted alike the first counts; `*/*` and no type at all are the default.
     """
+    if accept in {"", "*/*"}:
+        return forms.get(default)
     if accept in forms:
         return forms[accept]
     for name in _wanted(accept):
-        if name in {"*/*", ""}:
-            return forms.get(default)
-        matching = (kind for kind in (default, *forms) if fnmatchcase(kind, name) and kind in forms)
+        matching = (kind for kind in (default, *forms) if fnmatchcase(kind, name or "*") and kind in forms)
         if found := next(matching, None):
             return forms[found]
     return None
