@@ -12,7 +12,10 @@ from smxgb.rows.bodies.body import SOURCE, as_matrix
 from smxgb.rows.bodies.plain import LARGEST, plain_rows
 from smxgb.rows.readers.csv.blocks import CsvBlock, is_blank, line_end, read_blocks
 from smxgb.rows.readers.csv.cells import Cells
-from smxgb.rows.readers.csv.dialect import LIBSVM, is_header, kind, numbered_records, read_head
+from smxgb.rows.readers.csv.dialect import LIBSVM, numbered_records
+from smxgb.rows.readers.csv.header import is_header, read_head
+from smxgb.rows.readers.csv.reader import worded
+from smxgb.rows.readers.csv.spelling import kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,7 +66,12 @@ def csv_rows(body: Body, signature: Signature, *, label_first: bool = False) -> 
         f"{SOURCE}, line 1," if header == "false" else SOURCE,
         label_first=label_first,
     )
-    cells = replace(cells_of(signature, layout, header), delimiter=delimiter, start=found.start)
+    cells = replace(
+        cells_of(signature, layout, header),
+        delimiter=delimiter,
+        start=found.start,
+        worded=worded(first.data[found.start :], delimiter),
+    )
     if len(first.data) > found.start:
         lines = first.data.count(line_end(first.data), 0, found.start)
         first = CsvBlock(first.data[found.start :], found.start, lines)
@@ -81,7 +89,16 @@ def cells_of(signature: Signature, layout: Layout, header: Header = "false", wor
     """Return what turns records of a layout, set apart by commas, into rows; messages number by `word`."""
     settings = replace(signature.settings, header=header)
     return Cells(
-        Path(SOURCE), SOURCE, ",", layout, layout.features, settings, 0, header == "false", word, CURE
+        Path(SOURCE),
+        SOURCE,
+        ",",
+        layout,
+        layout.features,
+        settings,
+        start=0,
+        headless=header == "false",
+        word=word,
+        cure=CURE,
     )
 
 
