@@ -76,6 +76,9 @@ LABEL org.opencontainers.image.title="XGBoost training container for Amazon Sage
       org.opencontainers.image.revision=${COMMIT} \
       smxgb.variant=${VARIANT} \
       smxgb.xgboost=${XGBOOST} \
-      smxgb.cuda=${CUDA}
+      smxgb.cuda=${CUDA} \
+      com.amazonaws.sagemaker.capabilities.multi-models=true \
+      com.amazonaws.sagemaker.capabilities.accept-bind-to-port=true
+EXPOSE 8080
 WORKDIR /opt/ml
 CMD ["train"]

@@ -9,10 +9,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smxgb import __version__, processes
+from smxgb import __version__, processes, serving
 from smxgb.environment import Paths, process_environ
 from smxgb.errors import Mistakes
 from smxgb.log import log, log_error, open_streams, warnings_as_lines
+from smxgb.serving import WORKER
 from smxgb.supervision import supervise
 from smxgb.supervision.link import diagnose
 from smxgb.terminal import round_bar
@@ -26,6 +27,8 @@ def main() -> int:
     open_streams()
     if sys.argv[1:] and sys.argv[1] in processes.NAMES:
         processes.run(sys.argv[1:])
+    if sys.argv[1:2] == [WORKER]:
+        return processes.answer_requests(sys.argv[2:])
     arguments = _arguments()
     match arguments.command:
         case "train":
@@ -34,6 +37,8 @@ def main() -> int:
             return _check(arguments)
         case "describe":
             return _describe(markdown=arguments.markdown)
+        case "predict":
+            return _predict(arguments)
     return serve()
 
 
@@ -57,7 +62,14 @@ def _arguments() -> argparse.Namespace:
         help="print settings, content types and metrics as JSON; a job takes at most 40 metric definitions",
     )
     describe.add_argument("--markdown", action="store_true", help="print the README's tables instead")
-    commands.add_parser("serve", help="serve a model (comes later)")
+    commands.add_parser("serve", help="serve the model in /opt/ml/model, as SageMaker asks")
+    predict = commands.add_parser(
+        "predict", help="write a model's predictions for files, a line for each row"
+    )
+    predict.add_argument("model", type=Path, metavar="MODEL", help="the model's file, or a folder of models")
+    predict.add_argument("files", type=Path, metavar="FILE", nargs="+", help="CSV, Parquet, libsvm, ...")
+    predict.add_argument("--output", type=Path, metavar="FILE", help="instead of standard output")
+    predict.add_argument("--label-first", action="store_true", help="pass over the first column of each row")
     given = sys.argv[1] if sys.argv[1:] else "-"
     if not given.startswith("-") and given not in commands.choices:
         close = get_close_matches(given, commands.choices, n=1)
@@ -74,11 +86,8 @@ def train() -> int:
 
 
 def serve() -> int:
-    """Say that serving comes later."""
-    log_error(
-        "This image does not serve yet: deploy the model with AWS's XGBoost image, version 3.1 or newer."
-    )
-    return 1
+    """Serve the model in /opt/ml/model until SIGTERM."""
+    return serving.serve(process_environ())
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -103,6 +112,22 @@ def _check(arguments: argparse.Namespace) -> int:
             log("The settings alone show no mistake. Give --train FOLDER to have the data checked too.")
         else:
             perform_dry_run(load_job(process_environ(), sources))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it gets reported
+        failure = diagnose(error)
+        for line in failure.lines():
+            log_error(line)
+        return failure.exit_code
+    return 0
+
+
+def _predict(arguments: argparse.Namespace) -> int:
+    """Predict the rows of files; return the exit code."""
+    warnings_as_lines()
+    processes.keep_out_unneeded()
+    from smxgb.serving.files import Prediction, predict_files  # noqa: PLC0415 - after what is kept out
+
+    try:
+        predict_files(Prediction(arguments.model, arguments.files, arguments.output, arguments.label_first))
     except Exception as error:  # noqa: BLE001 - whatever it is, it gets reported
         failure = diagnose(error)
         for line in failure.lines():

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from smxgb.environment import process_environ
-from smxgb.log import warnings_as_lines
-from smxgb.supervision.link import Link, die_of, die_with_parent, leave
+from smxgb.log import log_error, warnings_as_lines
+from smxgb.supervision.link import Link, diagnose, die_of, die_with_parent, leave
 from smxgb.supervision.messages import FIRST_PHASE, PhaseBegins
 from smxgb.terminal import is_watched, write_over_bar
 
@@ -38,6 +38,26 @@ def run(argv: Sequence[str]) -> None:
                 from smxgb.trainers import dask_cluster  # noqa: PLC0415 - after the packages that are kept out
 
                 dask_cluster.run_worker(link, arguments.index, arguments.gpus)
+
+
+def answer_requests(argv: Sequence[str]) -> int:
+    """Run as a worker of the server, on the socket that the command line names; return the exit code."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--listener", type=int, required=True)
+    parser.add_argument("--life", type=int, required=True)
+    arguments = parser.parse_args(argv)
+    die_with_parent(arguments.life)
+    warnings_as_lines()
+    keep_out_unneeded()
+    from smxgb.serving.worker import run_worker  # noqa: PLC0415 - after the packages that are kept out
+
+    try:
+        run_worker(arguments.listener, process_environ())
+    except Exception as error:  # noqa: BLE001 - every exception is reported
+        failure = diagnose(error)
+        log_error(str(failure))
+        return failure.exit_code
+    return 0
 
 
 def keep_out_unneeded() -> None:

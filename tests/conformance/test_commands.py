@@ -28,7 +28,7 @@ def test_a_mistyped_command_is_guessed() -> None:
 
 
 def test_the_commands_of_the_supervisor_are_not_listed() -> None:
-    assert "there are train, check, describe, serve." in command("x").stderr
+    assert "there are train, check, describe, serve, predict." in command("x").stderr
     assert "dask" not in command("--help").stdout
 
 

@@ -18,6 +18,7 @@ from tests.opt_ml import Outcome
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pandas as pd
     from tests.opt_ml import Source
 
 type Sdk = Literal["v2", "v3"]
@@ -51,8 +52,12 @@ def run_with(
     channels: Mapping[str, Source],
     *,
     hosts: int = 1,
+    serve: pd.DataFrame | None = None,
 ) -> Ran:
-    """Write the channels, run a program of the SDK's on them, and open what it left."""
+    """Write the channels, run a program of the SDK's on them, and open what it left.
+
+    With `serve`, rows to predict, the program deploys the model too, and writes its answers to served.json.
+    """
     for name, source in channels.items():
         (folder / "data" / name).mkdir(parents=True)
         for path, content in source.files.items():
@@ -68,6 +73,10 @@ def run_with(
         "work": str(folder / "work"),
         "output": str(folder / "output"),
     }
+    if serve is not None:
+        (folder / "rows").mkdir()
+        serve.to_csv(folder / "rows" / "rows.csv", index=False, header=False)
+        job["serve"] = str(folder / "rows" / "rows.csv")
     (folder / "job.json").write_text(json.dumps(job))
     done = subprocess.run(
         [python_of(f"sdk-{sdk}"), Path(__file__).parent / "sdk" / f"{sdk}.py", folder / "job.json"],

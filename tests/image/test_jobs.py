@@ -231,10 +231,3 @@ def test_a_spool_folder_too_small_is_explained(train: Train, table: pd.DataFrame
     assert outcome.failure.startswith("PlatformError: ")
     assert "/spool" in outcome.failure
     assert not outcome.models
-
-
-def test_serve_says_in_one_sentence_that_it_is_not_there() -> None:
-    done = docker("run", "--rm", image("cpu"), "serve")
-    assert done.returncode == 1
-    assert len(done.stdout.strip().splitlines()) == 1
-    assert "Traceback" not in done.stdout

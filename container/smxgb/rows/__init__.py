@@ -1,6 +1,7 @@
 """Rows: from the files of a channel to batches on which all workers agree, ready to be read several times."""
 
 from smxgb.rows.batch import CELL_BYTES, Batch, FloatArray, GroupArray, Sparse
+from smxgb.rows.bodies import BODY_TYPES, BodyForm, Rows, answer_records, body_form, read_body
 from smxgb.rows.features import count_features, settle
 from smxgb.rows.group import FLAG, Group, Joined, Solo
 from smxgb.rows.loading import Loaded, load
@@ -9,14 +10,18 @@ from smxgb.rows.readers import Reader, open_reader
 from smxgb.rows.reading import ReadingSettings, reading_settings
 from smxgb.rows.roles import ROLES
 from smxgb.rows.schema import Declared, Layout, Schema
+from smxgb.rows.signature import ATTRIBUTE, Signature, UnfitError
 from smxgb.rows.store import Stored, reading_bytes
 from smxgb.rows.summary import Shape, Summary, no_rows, summarise
 
 __all__ = [
+    "ATTRIBUTE",
+    "BODY_TYPES",
     "CELL_BYTES",
     "FLAG",
     "ROLES",
     "Batch",
+    "BodyForm",
     "Declared",
     "FloatArray",
     "Group",
@@ -26,17 +31,23 @@ __all__ = [
     "Loaded",
     "Reader",
     "ReadingSettings",
+    "Rows",
     "Runs",
     "Schema",
     "Shape",
+    "Signature",
     "Solo",
     "Sparse",
     "Stored",
     "Summary",
+    "UnfitError",
+    "answer_records",
+    "body_form",
     "count_features",
     "load",
     "no_rows",
     "open_reader",
+    "read_body",
     "reading_bytes",
     "reading_settings",
     "settle",

@@ -12,7 +12,7 @@ import numpy as np
 
 from smxgb.errors import AlgorithmError, PlatformError
 from smxgb.log import log, log_values, notice, notices
-from smxgb.rows import FLAG, load
+from smxgb.rows import ATTRIBUTE, FLAG, Signature, load
 from smxgb.scratch import scratch_folder
 from smxgb.settings import booster_params
 from smxgb.supervision.link import dying_after
@@ -307,6 +307,9 @@ def _save(worker: _Worker, loaded: Loaded, trained: Trained) -> list[Path]:
         linear = job.parameters.settings.booster == "gblinear"
         # Before the model: for it, the booster loses the names that were invented.
         importance = stage_importance(trained.booster, loaded.schema, folder, linear=linear)
+        settings = job.parameters.settings
+        signature = Signature.of_training(loaded.schema, settings.infinity, settings.objective)
+        trained.booster.set_attr(**{ATTRIBUTE: signature.attribute})
         model = stage_model(trained.booster, loaded.schema, job.paths.model)
     report = final_report(job, loaded.all_rows, loaded.schema, trained, clock, notices=notices())
     log(clock.summary())

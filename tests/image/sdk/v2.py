@@ -1,16 +1,18 @@
 """Run a job with the SageMaker Python SDK, version 2, in local mode: python v2.py JOB.json.
 
 JOB.json: image, hosts (how many), hyperparameters, channels (name -> [folder, content type]), output and
-work (empty folders).
+work (empty folders); serve (a file of rows): the model is deployed too, and answers go to served.json.
 """
 
 import json
 import sys
 from pathlib import Path
 
+from sagemaker.deserializers import CSVDeserializer
 from sagemaker.estimator import Estimator
 from sagemaker.inputs import TrainingInput
 from sagemaker.local import LocalSession
+from sagemaker.serializers import CSVSerializer
 
 job = json.loads(Path(sys.argv[1]).read_text())
 session = LocalSession()
@@ -37,3 +39,25 @@ estimator.fit(
         for name, (folder, content_type) in job["channels"].items()
     }
 )
+
+if "serve" in job:
+    rows = Path(job["serve"])
+    predictor = estimator.deploy(1, "local", serializer=CSVSerializer(), deserializer=CSVDeserializer())
+    predicted = [float(row[0]) for row in predictor.predict(rows.read_text())]
+    predictor.delete_endpoint()
+    transformer = estimator.transformer(
+        1,
+        "local",
+        strategy="MultiRecord",
+        assemble_with="Line",
+        max_payload=1,
+        output_path=f"file://{job['output']}/transformed",
+    )
+    transformer.transform(f"file://{rows.parent}", content_type="text/csv", split_type="Line")
+    transformed = [
+        float(line)
+        for path in sorted(Path(job["output"], "transformed").rglob("*.out"))
+        for line in path.read_text().split()
+    ]
+    answers = {"predicted": predicted, "transformed": transformed}
+    Path("served.json").write_text(json.dumps(answers))

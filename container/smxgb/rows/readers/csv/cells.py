@@ -62,7 +62,8 @@ class Cells:
     """Turns the blocks of one file into clean rows: the role columns of `layout`, then its `features`.
 
     The file's data begin at byte `start`; `headless` says that no header was found before them. `worded` are
-    the positions where its first records hold truth values.
+    the positions where its first records hold truth values. Messages number records by `word`, and end with
+    `cure` for a cell that is not a number.
     """
 
     path: Path
@@ -74,6 +75,8 @@ class Cells:
     start: int
     headless: bool
     worded: frozenset[int] = frozenset()
+    word: str = "line"
+    cure: str = ENCODE
 
     def part(self, block: CsvBlock) -> CleanRows:
         """Return the block's rows. Raises UserError with all mistakes in the block."""
@@ -225,7 +228,7 @@ class Cells:
                 continue
             # Text that is a label or a weight by its place breaks the rules for rows, which say so.
             if bad and column >= len(self._roles):
-                faults.append(Fault(column, np.array(bad), NOT_A_NUMBER, ENCODE))
+                faults.append(Fault(column, np.array(bad), NOT_A_NUMBER, self.cure))
         data, uncounted = self._without_row_numbers(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
         faults += [Fault(column, np.flatnonzero(mask), *COUNT) for column, mask in uncounted.items()]
         if "label" in self._roles:
@@ -259,7 +262,7 @@ class Cells:
         texts = [self._uneven(uneven, first)] if uneven else []
         headers = [index for index, (_, row) in enumerate(records) if self._is_header(row)]
         if headers:
-            texts.append(f"{self.source}, line {first + records[headers[0]][0]}: {REPEATED}")
+            texts.append(f"{self.source}, {self.word} {first + records[headers[0]][0]}: {REPEATED}")
         faults = [replace(fault, rows=np.setdiff1d(fault.rows, headers)) for fault in faults]
         faults = [fault for fault in faults if len(fault.rows)]
         for fault in sorted(faults, key=lambda fault: (fault.rows[0], fault.column)):
@@ -270,7 +273,7 @@ class Cells:
                 (replace(fault, cure=spelled.advice) if spelled else fault).text(
                     self.source,
                     shown_column(position, self.layout.columns),
-                    ("line", lambda row: first + records[row][0]),
+                    (self.word, lambda row: first + records[row][0]),
                     lambda row, cells=cells: shown_value(cells[row]) if cells[row].strip() else None,  # type: ignore[misc]
                 )
                 + self._hint(block, fault, cells)
@@ -283,11 +286,11 @@ class Cells:
     def _uneven(self, records: list[tuple[int, int]], first: int) -> str:
         before, width = records[0]
         count = len(records) - 1
-        more = f" (and {count} more such records up to line {first + records[-1][0]})" if count else ""
+        more = f" (and {count} more such records up to {self.word} {first + records[-1][0]})" if count else ""
         return (
-            f"{self.source}, line {first + before}: the record has {width} value{'s' if width > 1 else ''}, "
-            f"the file's first one has {self.layout.width}{more}. Every record needs as many values as the "
-            "first."
+            f"{self.source}, {self.word} {first + before}: the record has "
+            f"{width} value{'s' if width > 1 else ''}, the file's first one has {self.layout.width}{more}. "
+            "Every record needs as many values as the first."
         )
 
 

@@ -122,7 +122,7 @@ class _Pass:
                 self.request.settings,
                 head.start,
                 headless,
-                _worded(first.data[head.start :], start.delimiter),
+                worded(first.data[head.start :], start.delimiter),
             )
             if stream.file.is_part:
                 blocks = read_part(stream.file, source, start.delimiter, size, head.start)
@@ -212,7 +212,7 @@ class _Heads:
         return aligned(expected, head.names, head.width, source, "train")
 
 
-def _worded(data: bytes, delimiter: str) -> frozenset[int]:
+def worded(data: bytes, delimiter: str) -> frozenset[int]:
     """Return the positions in the first records at which each value is a truth value."""
     rows = first_records(data, delimiter, SAMPLE)
     if not rows or not any(cell.strip().isalpha() for cell in rows[0]):
