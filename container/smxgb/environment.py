@@ -100,6 +100,20 @@ def child_environ(environ: Mapping[str, str]) -> dict[str, str]:
     return defaults | dict(environ)
 
 
+STATE = "SMXGB_STATE"
+"""The environment variable with the folder in which the work keeps its state for a restart."""
+
+
+def state_environ(folder: Path | None) -> dict[str, str]:
+    """Return the environment variable that tells the work where to keep its state for a restart."""
+    return {STATE: str(folder)} if folder else {}
+
+
+def state_of(environ: Mapping[str, str]) -> Path | None:
+    """Return the folder in which the work keeps its state for a restart, None if there is none."""
+    return Path(environ[STATE]) if environ.get(STATE) else None
+
+
 def nccl_environ(hosts: Hosts, log: Path, root: Path = ROOT) -> dict[str, str]:
     """Return the environment variables of NCCL, through which GPUs speak to each other.
 

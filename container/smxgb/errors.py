@@ -42,7 +42,7 @@ class JobError(Exception):
     """A failure that is reported to the user: one or more mistakes, each a sentence with its cure.
 
     `exit_code` is that of its kind unless the failure brings its own. `more` counts mistakes that stand only
-    in the log of the host that has found them.
+    in the log of the host that has found them. `may_pass` says that the work may succeed if it is done again.
     """
 
     kind = "AlgorithmError"
@@ -55,10 +55,12 @@ class JobError(Exception):
         exit_code: int | None = None,
         origin: Origin = "here",
         more: int = 0,
+        may_pass: bool = False,
     ) -> None:
         self.mistakes = tuple(map(_one_line, (mistake, *mistakes)))
         self.origin = origin
         self.more = more
+        self.may_pass = may_pass
         if exit_code is not None:
             self.exit_code = exit_code
         super().__init__(*self.mistakes)
@@ -74,6 +76,7 @@ class JobError(Exception):
             "exit_code": self.exit_code,
             "origin": self.origin,
             "more": self.more,
+            "may_pass": self.may_pass,
         }
 
     def of_host(self, name: str) -> JobError:
@@ -84,7 +87,9 @@ class JobError(Exception):
         place = "" if self.origin == "everywhere" else f"host {name}: "
         first, *others = (_cut(place + mistake, LONGEST_SENT) for mistake in self.mistakes[:MOST_SENT])
         more = self.more + max(0, len(self.mistakes) - MOST_SENT)
-        return type(self)(first, *others, exit_code=self.exit_code, origin=self.origin, more=more)
+        return type(self)(
+            first, *others, exit_code=self.exit_code, origin=self.origin, more=more, may_pass=self.may_pass
+        )
 
     def lines(self) -> list[str]:
         """Return the report: the kind, count and first mistake on line 1, then one line for each other."""
@@ -142,6 +147,7 @@ def from_json(value: Mapping[str, object]) -> JobError:
                 exit_code=code,
                 origin=cast("Origin", known),
                 more=more if isinstance(more, int) else 0,
+                may_pass=value.get("may_pass") is True,
             )
     return AlgorithmError(f"a failure was reported in a form that is not understood: {value}")
 

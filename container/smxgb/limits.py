@@ -16,19 +16,24 @@ PORTS = range(1024, 65_536)
 SECONDS = range(1, 2**31)
 """The times that a job may choose."""
 
+RESTARTS = range(100)
+"""How often a job may let its work be started again."""
+
 
 @dataclass(frozen=True)
 class Limits:
     """The port of the control channel, and times in seconds.
 
     All hosts must have connected within `start_timeout`. A host that sends nothing for `silence_timeout` is
-    lost. A job that is told to stop has `stop_timeout` for its present round and for saving.
+    lost. A job that is told to stop has `stop_timeout` for its present round and for saving. Its work is
+    started again `max_restarts` times if a process of it dies.
     """
 
     control_port: int = 7890
     start_timeout: int = 900
     silence_timeout: int = 30
     stop_timeout: int = 100
+    max_restarts: int = 1
 
     @classmethod
     def read(cls, hyperparameters: Mapping[str, object]) -> Limits:
@@ -40,6 +45,7 @@ class Limits:
         for field in fields(cls):
             value = whole_number(hyperparameters.get(field.name))
             allowed = PORTS if field.name.endswith("_port") else SECONDS
+            allowed = RESTARTS if field.name == "max_restarts" else allowed
             if isinstance(value, int) and not isinstance(value, bool) and value in allowed:
                 found[field.name] = value
         return cls(**found)

@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,21 @@ def scratch_folder(chosen: str | None, base: Path, announce: Callable[[Path], No
         announce(Path(folder))
         with _locked(Path(folder), fcntl.LOCK_EX):
             yield Path(folder)
+
+
+@contextmanager
+def state_folder(restarts: int) -> Iterator[Path | None]:
+    """Make a folder for the state of the work, if that may be started again; remove it after."""
+    try:
+        made = Path(tempfile.mkdtemp(prefix=PREFIX)) if restarts else None
+    except OSError:
+        made = None
+    try:
+        with _locked(made, fcntl.LOCK_EX) if made else nullcontext():
+            yield made
+    finally:
+        if made:
+            shutil.rmtree(made, ignore_errors=True)
 
 
 def _remove_abandoned(place: Path) -> None:

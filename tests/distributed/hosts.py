@@ -72,6 +72,16 @@ class Host:
         wait_until(lambda: bool(children.read_text().split()), f"the work of {self.name}")
         return int(children.read_text().split()[0])
 
+    def processes(self) -> list[int]:
+        """Return the processes that the supervisor has started, in this order."""
+        children = Path(f"/proc/{self.supervisor}/task/{self.supervisor}/children")
+        return [int(number) for number in children.read_text().split()]
+
+    def wait_until_grown(self, text: str) -> None:
+        """Wait until the log holds a text once more than now."""
+        count = self.log.count(text)
+        wait_until(lambda: self.log.count(text) > count, f"one more {text!r} in the log of {self.name}")
+
     def kill(self) -> None:
         """Kill the host: all its processes, at once and without a word, as when its machine goes off."""
         processes = self.supervisor, self.work

@@ -27,6 +27,7 @@ SILENCE = 4
 SETTINGS = {
     "num_round": 1_000_000,
     "silence_timeout": SILENCE,
+    "max_restarts": 0,
     "objective": "binary:logistic",
     "max_depth": 2,
 }

@@ -35,6 +35,7 @@ START = 8
 SETTINGS = {
     "num_round": 1_000_000,
     "silence_timeout": SILENCE,
+    "max_restarts": 0,
     "start_timeout": START,
     "objective": "binary:logistic",
     "max_depth": 2,

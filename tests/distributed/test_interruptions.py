@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
+import signal
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
 import pytest
 from tests.distributed.hosts import Hosts, hosts_of
+from tests.distributed.table import TABLE, Line
 from tests.opt_ml import parquet
 
 if TYPE_CHECKING:
@@ -135,6 +138,57 @@ def test_a_job_that_is_killed_at_any_round_and_run_again_ends_as_if_it_had_not_b
     with case.job("last") as job:
         last = ended(job.run(120))
     assert_same(last, log + last.log, whole)
+
+
+type Stage = Literal["load", "matrix", "train"]
+STAGES: Mapping[Stage, str] = {"load": "Versions: ", "matrix": "Matrix: ", "train": "[7]\t"}
+"""What the first host's log says when a stage begins."""
+
+DEATHS_IN_CI = {
+    ("1 host", "killed", "train"),
+    ("2 hosts", "killed", "train"),
+    ("2 hosts", "frozen", "load"),
+    ("Dask 1x2", "killed", "train"),
+}
+
+
+def deaths() -> list[object]:
+    every = [(way, death, stage) for way in WAYS for death in ("killed", "frozen") for stage in STAGES]
+    return [pytest.param(*row, marks=[] if row in DEATHS_IN_CI else pytest.mark.soak) for row in every]
+
+
+@pytest.mark.parametrize(("way", "death", "stage"), deaths())
+def test_a_job_of_which_a_process_dies_starts_it_again_and_ends_as_if_it_had_not_died(
+    tmp_path: Path, way: str, death: str, stage: Stage
+) -> None:
+    case = Case(tmp_path, way, {"subsample": 0.7, "early_stopping_rounds": 50, "silence_timeout": 4})
+    whole = case.whole()
+    with case.job("died") as job:
+        job.start()
+        job[0].wait_for(STAGES[stage])
+        begin = time.monotonic()
+        # In dask mode the last process is a worker.
+        os.kill(job.hosts[-1].processes()[-1], signal.SIGKILL if death == "killed" else signal.SIGSTOP)
+        again = ended(job.wait(120))
+    TABLE.append(Line(death, way, stage, [0], time.monotonic() - begin, []))
+    assert "The work is started again (restart 1)" in again.log
+    assert_same(again, again.log, whole)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_job_of_which_a_process_dies_twice_ends_with_both_causes(tmp_path: Path, way: str) -> None:
+    with Case(tmp_path, way, {"num_round": 100_000}).job("died") as job:
+        job.start()
+        for text in ("[5]\t", "goes on from its last checkpoint"):
+            job[0].wait_for(text)
+            job[0].wait_until_grown("\t")
+            os.kill(job.hosts[-1].processes()[-1], signal.SIGKILL)
+        outcomes = job.wait(60)
+    assert [outcome.code for outcome in outcomes] == [137] * len(outcomes)
+    for outcome in outcomes:
+        assert "was killed from outside" in str(outcome.failure)
+        assert "The work had been started again once before, after this: " in str(outcome.failure)
+    assert not any(outcome.models for outcome in outcomes)
 
 
 @pytest.mark.parametrize("way", WAYS)

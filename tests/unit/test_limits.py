@@ -10,7 +10,7 @@ from smxgb.errors import UserError
 from smxgb.limits import Limits
 from smxgb.settings import parse
 
-NAMES = ("control_port", "start_timeout", "silence_timeout", "stop_timeout")
+NAMES = ("control_port", "start_timeout", "silence_timeout", "stop_timeout", "max_restarts")
 
 NUMBERS = st.integers(-1, 2**32) | st.integers(1000, 70_000)
 TEXTS = st.one_of(

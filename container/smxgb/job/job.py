@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smxgb.environment import Paths, can_write, read_hosts, read_json
+from smxgb.environment import Paths, can_write, read_hosts, read_json, state_of
 from smxgb.errors import Mistakes, UserError
 from smxgb.job.base_model import find_base_model
 from smxgb.job.sources import SAGEMAKER, Sources, read_channels, read_settings
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 class Job:
     """One training job, as one host sees it.
 
-    `checkpoints` is the folder of checkpoints, None if none are asked for. `base` is the model that training
-    goes on from, None if it begins with the first round. `notes` are lines for the log:
-    what was read differently from how it is written, and what has no effect.
+    `checkpoints` is the folder of checkpoints, else that of the state for a restart, None without both.
+    `base` is the model that training goes on from, None if it begins with the first round. `notes` are lines
+    for the log: what was read differently from how it is written, and what has no effect.
     """
 
     paths: Paths
@@ -73,6 +73,7 @@ def load_job(environ: Mapping[str, str], sources: Sources = SAGEMAKER) -> Job:
     checkpoints = None
     with mistakes.collect():
         checkpoints = _checkpoint_folder(paths)
+    state = checkpoints or state_of(environ)
     if parameters:
         if base:
             base.check(parameters, mistakes)
@@ -89,7 +90,7 @@ def load_job(environ: Mapping[str, str], sources: Sources = SAGEMAKER) -> Job:
         notes.append(base.describe())
     if checkpoints is None:
         notes.append("No checkpoints are written: there is no checkpointconfig.json (checkpoint_s3_uri).")
-    return Job(paths, hosts, machine, parameters, channels, team, tuple(notes), checkpoints, base)
+    return Job(paths, hosts, machine, parameters, channels, team, tuple(notes), state, base)
 
 
 def _checkpoint_folder(paths: Paths) -> Path | None:

@@ -30,6 +30,7 @@ from smxgb.settings.value_types import (
     Number,
     Port,
     Positive,
+    Restarts,
     Seconds,
     Seed,
     Share,
@@ -272,6 +273,11 @@ class Hyperparameters(BaseModel):
     checkpoint_mismatch: Annotated[Literal["error", "restart"], WORD] = _container(
         "What to do with a checkpoint of a job that differs: fail, or begin anew.", default="error", free=True
     )
+    max_restarts: Restarts = _container(
+        "Times that a job's workers are started again from the last round, when one has died.",
+        default=Limits.max_restarts,
+        free=True,
+    )
     workers_per_host: Positive | None = _container(
         "Workers of a host, with use_dask_gpu_training or GPUs: at most one a processor, or a GPU; absent: "
         "1, or one a GPU.",
@@ -300,7 +306,7 @@ class Hyperparameters(BaseModel):
         "Port of the hosts' control channel.", default=Limits.control_port, free=True
     )
     tracker_port: Port = _container(
-        "Port of XGBoost's tracker, by which the workers of several hosts find each other.",
+        "Port of XGBoost's tracker, for the workers of several hosts; restart n takes the n-th after it.",
         default=9091,
         free=True,
     )

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from smxgb.limits import PORTS, SECONDS
+from smxgb.limits import PORTS, RESTARTS, SECONDS
 from smxgb.literals import bare, number, whole_number
 from smxgb.settings.decoding import by_name, column, delimiter, items, switch, word, word_or_switch
 
@@ -40,6 +40,7 @@ AtLeastTwo = Annotated[int, Field(ge=2, le=_INT32), _WHOLE]
 Verbosity = Annotated[int, Field(ge=0, le=3), _WHOLE]
 Seed = Annotated[int, Field(ge=-_INT64, le=_INT64), _WHOLE]
 Port = Annotated[int, Field(ge=PORTS[0], le=PORTS[-1]), _WHOLE]
+Restarts = Annotated[int, Field(ge=RESTARTS[0], le=RESTARTS[-1]), _WHOLE]
 Seconds = Annotated[int, Field(ge=SECONDS[0], le=SECONDS[-1]), _WHOLE]
 Fraction = Annotated[float, Field(ge=0, le=1), _FLOAT]
 Share = Annotated[float, Field(gt=0, le=1), _FLOAT]

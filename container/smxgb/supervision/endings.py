@@ -44,7 +44,8 @@ def frozen(child: Child) -> JobError:
     """Return the failure of a process that has given no sign of life for too long."""
     return PlatformError(
         f"{child.name} gave no sign of life for {child.silence:g} s{_during(child)}: its process is frozen. "
-        "Start the job again."
+        "Start the job again.",
+        may_pass=True,
     )
 
 
@@ -69,17 +70,18 @@ def unreported(child: Child, status: int) -> JobError:
     if status >= 0:
         how = f"with exit code {status}" if status else "as if all was well"
         return AlgorithmError(
-            f"{child.name} ended {how}{_during(child)}, without a word of success or failure: see the log."
+            f"{child.name} ended {how}{_during(child)}, without a word of success or failure: see the log.",
+            may_pass=True,
         )
     number = -status
     name = signal.Signals(number).name if number in set(signal.Signals) else "an unnamed signal"
     if number in CRASHES:
         where = "" if child.name == WORK else f" of {child.name}"
         text = f"native code{where} crashed{_during(child)}: signal {number} ({name}). The log shows where."
-        return AlgorithmError(text, exit_code=128 + number)
+        return AlgorithmError(text, exit_code=128 + number, may_pass=True)
     text = f"{child.name} was killed from outside{_during(child)}: signal {number} ({name}). "
     text += "Start the job again."
-    return PlatformError(text, exit_code=128 + number)
+    return PlatformError(text, exit_code=128 + number, may_pass=True)
 
 
 def _during(child: Child) -> str:

@@ -118,11 +118,12 @@ class Lead(Message):
     """All hosts have arrived. The work on the first host shall open the meeting point at its `address`.
 
     `addresses` are those from which the hosts of the job connect, this one's among them. Each process that
-    the work starts later hears of it too.
+    the work starts later hears of it too. `attempt` counts how often the work was started again.
     """
 
     address: str
     addresses: tuple[str, ...]
+    attempt: int = 0
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,24 @@ class Abort(Message):
     """The leader's verdict: the job has failed, and all hosts end now."""
 
     error: JobError
+
+
+@dataclass(frozen=True)
+class Restart(Message):
+    """The leader's decision: all hosts end their processes now, and start the work again.
+
+    `error` is what has happened, `attempt` counts from 1.
+    """
+
+    error: JobError
+    attempt: int
+
+
+@dataclass(frozen=True)
+class Restarting(Message):
+    """This host has heard of the restart `attempt`: what it says from now on is of the new work."""
+
+    attempt: int
 
 
 @dataclass(frozen=True)

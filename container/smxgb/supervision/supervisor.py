@@ -8,14 +8,16 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from smxgb.environment import ROOT, Paths, child_environ, read_hosts, read_json
+from smxgb.environment import ROOT, Paths, child_environ, read_hosts, read_json, state_environ
 from smxgb.errors import UserError
 from smxgb.limits import Limits
 from smxgb.log import log_error
 from smxgb.machine import oom_kills
-from smxgb.program import PROGRAM
+from smxgb.program import PROGRAM, Program
+from smxgb.scratch import state_folder
 from smxgb.supervision.child import STOPS, Child
 from smxgb.supervision.control import Alone, join_hosts
 from smxgb.supervision.endings import WORK, out_of_memory, unreported, unstartable
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from smxgb.errors import JobError
-    from smxgb.program import Program
     from smxgb.supervision.control import Control
     from smxgb.supervision.messages import OnRound
 
@@ -52,7 +53,9 @@ def supervise(
     earlier = finished(paths.model)
     with _signals() as wakeup:
         control, limits = _join_hosts(environ, paths)
-        error = _run(command, environ, root, limits, wakeup=wakeup, control=control, on_round=on_round)
+        with state_folder(limits.max_restarts) as state:
+            of_work = {**environ, **state_environ(state)}
+            error = _run(command, of_work, root, limits, wakeup=wakeup, control=control, on_round=on_round)
         if error:
             remove_unfinished(paths.model, paths.output_data)
             _report(error, paths.failure)
@@ -75,8 +78,17 @@ def _join_hosts(environ: Mapping[str, str], paths: Paths) -> tuple[Control, Limi
     except (UserError, OSError):
         return Alone(Limits()), Limits()
     job = environ.get("TRAINING_JOB_ARN") or environ.get("TRAINING_JOB_NAME")
-    control = join_hosts(hosts, job, hyperparameters, environ.get("SMXGB_JOB_SECRET"))
-    return control, Limits.read(hyperparameters)
+    limits = Limits.read(hyperparameters)
+    if _has_pipes(paths):  # which can be read once only
+        limits = replace(limits, max_restarts=0)
+    secret = environ.get("SMXGB_JOB_SECRET")
+    return join_hosts(hosts, job, hyperparameters, limits, secret), limits
+
+
+def _has_pipes(paths: Paths) -> bool:
+    channels = read_json(paths.config / "inputdataconfig.json").values()
+    modes = (channel.get("TrainingInputMode") for channel in channels if isinstance(channel, dict))
+    return any(str(mode).lower() == "pipe" for mode in modes)
 
 
 def _run(
@@ -105,13 +117,12 @@ def _run(
             return out_of_memory(child, environ, root)
         return unreported(child, status)
 
+    work = Program(WORK, command, {}, control.silence)
     try:
-        work = Child.start(WORK, command, child_environ(environ), silence=control.silence)
+        watch = Watch(work, control, wakeup, explain, start, grace=limits.stop_timeout, on_round=on_round)
     except OSError as error:
         return unstartable(WORK, command, error)
-    return Watch(
-        work, control, wakeup, explain, start, grace=limits.stop_timeout, on_round=on_round
-    ).verdict()
+    return watch.verdict()
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from smxgb.supervision.messages import (
     Leave,
     PhaseBegins,
     Rendezvous,
+    Restart,
     RoundDone,
     Start,
     Stop,
@@ -52,6 +53,7 @@ SAVING = ("train", "save")
 class Watch:
     """Watches the processes of this host, and passes messages between them and the other hosts.
 
+    `program` is the work, which is started at once: OSError is raised if it can't be.
     `wakeup` is the descriptor from which the numbers of signals are read. `explain` returns the failure that
     an exit status means, for a process that has reported none. `start` starts a program of the work. A job
     that is told to stop while it trains has `grace` seconds for its present round and for saving.
@@ -59,7 +61,7 @@ class Watch:
 
     def __init__(
         self,
-        work: Child,
+        program: Program,
         control: Control,
         wakeup: int,
         explain: Callable[[Child, int], JobError],
@@ -68,7 +70,7 @@ class Watch:
         grace: float,
         on_round: OnRound | None = None,
     ) -> None:
-        self._work = work
+        self._program = program
         self._control = control
         self._wakeup = wakeup
         self._explain = explain
@@ -90,7 +92,8 @@ class Watch:
         for fd in (wakeup, control.fileno()):
             if fd is not None:
                 self._poll.register(fd, select.POLLIN)
-        self._add(work)
+        self._work = start(program)
+        self._add(self._work)
 
     def verdict(self) -> JobError | None:
         """Wait until the whole job has ended, on all hosts; return why it failed, None if it succeeded."""
@@ -108,6 +111,8 @@ class Watch:
                         case Abort():
                             self._end_all()
                             return message.error
+                        case Restart():
+                            self._restart(message)
                         case Leave():
                             self._end_all()
                             if self._publish():
@@ -116,6 +121,24 @@ class Watch:
                             self._meeting.append(message)
                             self._work.link.send(message)
             ready = {fd for fd, _ in self._poll.poll(self._pause())}
+
+    def _restart(self, restart: Restart) -> None:
+        """Start the work again, and forget what has become of it so far."""
+        self._end_all()
+        for line in restart.error.lines():
+            log(line)
+        log(f"The work is started again (restart {restart.attempt}), and goes on from its last checkpoint.")
+        self._error, self._phase, self._is_done = None, None, False
+        for kept in (self._failures, self._results, self._meeting):
+            kept.clear()
+        try:
+            self._work = self._start(self._program)
+        except OSError as error:
+            self._note(unstartable(self._program.name, self._program.command, error))
+            return
+        self._add(self._work)
+        if self._stopped:  # what was to be saved is lost
+            self._kill_all()
 
     def _add(self, child: Child) -> None:
         self._children[child.pid] = child
@@ -149,8 +172,10 @@ class Watch:
                 self._control.tell(message)
             case Arrived() | Rendezvous():
                 self._control.tell(message)
-            case RoundDone() if self._on_round:
-                self._on_round(message)
+            case RoundDone():
+                self._control.tell(message)
+                if self._on_round:
+                    self._on_round(message)
             case Start():
                 self._start_program(message.program)
             case Succeeded() if child is not self._work:
@@ -244,6 +269,8 @@ class Watch:
         if certain or not self._children or self._clock.now() - begin > SETTLING:
             self._end_all()
             self._error = certain or first
+            if self._stopped:
+                self._error.origin, self._error.may_pass = "here", False
             self._control.fail(self._error)
 
     def _publish(self) -> bool:

@@ -51,7 +51,8 @@ def tracker(job: Job, lead: Lead) -> Iterator[TrackerArguments]:
     """
     hosts = range(len(job.hosts.names))
     # The port is chosen only for other hosts, whose network must let it through.
-    port = job.parameters.settings.tracker_port if len(hosts) > 1 else 0
+    # Each restart has a port of its own: workers of the attempt that has ended can't reach the new tracker.
+    port = job.parameters.settings.tracker_port + lead.attempt if len(hosts) > 1 else 0
     try:
         listener = socket.create_server((lead.address, port), backlog=BACKLOG)
     except OSError as error:

@@ -86,7 +86,9 @@ class Job:
 
 @pytest.fixture
 def job(tmp_path: Path) -> Job:
-    return Job(tmp_path / "ml", Path("/"))
+    job = Job(tmp_path / "ml", Path("/"))
+    job.write("input/config/hyperparameters.json", '{"max_restarts": "0"}')
+    return job
 
 
 def lives(pid: int) -> bool:
@@ -237,7 +239,7 @@ def test_a_stop_in_training_is_told_to_the_work_which_saves_what_it_has(job: Job
 
 
 def test_a_round_longer_than_the_grace_is_cut_off_and_a_second_stop_does_not_undo_the_first(job: Job) -> None:
-    job.write("input/config/hyperparameters.json", '{"stop_timeout": "1"}')
+    job.write("input/config/hyperparameters.json", '{"stop_timeout": "1", "max_restarts": "0"}')
     with job.running(f"link.send(PhaseBegins('train')){SAVES}time.sleep(60)") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "trains\n"

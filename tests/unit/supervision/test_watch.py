@@ -10,6 +10,7 @@ import pytest
 
 from smxgb.errors import AlgorithmError, PlatformError
 from smxgb.limits import Limits
+from smxgb.program import Program
 from smxgb.supervision.child import Child
 from smxgb.supervision.control import Alone
 from smxgb.supervision.endings import WORK, unreported
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from smxgb.errors import JobError
-    from smxgb.program import Program
 
 BEGIN = """
 import os, sys, time
@@ -39,8 +39,8 @@ def start(name, script):
 class OneHost(Alone):
     """The control of a job with one host, which notes what it is told."""
 
-    def __init__(self) -> None:
-        super().__init__(Limits())
+    def __init__(self, max_restarts: int = 0) -> None:
+        super().__init__(Limits(max_restarts=max_restarts))
         self.told: list[Message] = []
 
     def tell(self, message: Message) -> None:
@@ -58,11 +58,11 @@ class Host:
     control: OneHost = field(default_factory=OneHost)
     rounds: list[RoundDone] = field(default_factory=list)
 
-    def verdict(self, script: str, silence: float | None = None) -> JobError | None:
+    def verdict(self, script: str, silence: float = 30.0) -> JobError | None:
         command = (sys.executable, "-c", f"BEGIN = {BEGIN!r}\n{BEGIN}{script}", str(self.folder))
-        work = Child.start(WORK, command, os.environ, silence=silence)
+        work = Program(WORK, command, {}, silence)
         watch = Watch(
-            work, self.control, self.wakeup, unreported, start, grace=1.0, on_round=self.rounds.append
+            work, self.control, self.wakeup, unreported, start, grace=9.0, on_round=self.rounds.append
         )
         return watch.verdict()
 
@@ -93,7 +93,12 @@ def test_phases_and_the_offer_go_to_the_other_hosts_and_rounds_to_the_caller(hos
         "link.send(PhaseBegins('train')); link.send(Succeeded('done'))"
     )
     assert host.verdict(said) is None
-    assert host.control.told == [PhaseBegins("load"), Arrived({"workers": 1}), PhaseBegins("train")]
+    assert host.control.told == [
+        PhaseBegins("load"),
+        Arrived({"workers": 1}),
+        RoundDone(0, 2),
+        PhaseBegins("train"),
+    ]
     assert host.rounds == [RoundDone(0, 2)]
 
 
@@ -192,3 +197,58 @@ def test_scratch_folders_are_removed_at_the_end(host: Host) -> None:
     (host.folder / "spool").mkdir()
     assert host.verdict("link.send(Scratch(folder / 'spool')); os._exit(1)") is not None
     assert list(host.folder.iterdir()) == []
+
+
+TRIES = """
+tries = len(list(folder.glob("try-*")))
+(folder / f"try-{tries}").touch()
+"""
+
+
+@pytest.mark.parametrize("death", ["os.kill(os.getpid(), 9)", "os._exit(1)", "os.abort()"])
+def test_work_that_dies_once_is_started_again(
+    host: Host, death: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host.control = OneHost(max_restarts=1)
+    assert host.verdict(f"{TRIES}if not tries: {death}\nlink.send(Succeeded('done'))") is None
+    assert "The work is started again (restart 1)" in capsys.readouterr().out
+    assert (host.folder / "try-1").exists()
+
+
+def test_work_that_freezes_is_started_again_with_all_its_programs(host: Host) -> None:
+    host.control = OneHost(max_restarts=1)
+    said = (
+        f"{TRIES}start('Dask worker 0', \"link.send(Succeeded('trained')); time.sleep(60)\")\n"
+        "link.wait_for(Finished)\n"
+        "if not tries: time.sleep(60)\n"
+        "link.send(Succeeded('done'))"
+    )
+    assert host.verdict(said, silence=2) is None
+
+
+def test_work_that_dies_too_often_names_all_that_has_happened(host: Host) -> None:
+    host.control = OneHost(max_restarts=1)
+    error = host.verdict(f"{TRIES}os._exit(4 + tries)")
+    assert error is not None
+    (mistake,) = error.mistakes
+    assert mistake.startswith("the work ended with exit code 5 before its first phase, without a word")
+    assert (
+        "The work had been started again once before, after this: the work ended with exit code 4" in mistake
+    )
+
+
+def test_a_round_that_ends_two_attempts_gets_no_third(host: Host) -> None:
+    host.control = OneHost(max_restarts=9)
+    assert host.verdict(f"{TRIES}link.send(RoundDone(3, 9)); os._exit(1)") is not None
+    assert len(list(host.folder.glob("try-*"))) == 2
+    for path in host.folder.iterdir():
+        path.unlink()
+    host.control = OneHost(max_restarts=3)
+    assert host.verdict(f"{TRIES}link.send(RoundDone(tries, 9)); os._exit(1)") is not None
+    assert len(list(host.folder.glob("try-*"))) == 4
+
+
+def test_a_mistake_of_the_user_is_told_at_once(host: Host) -> None:
+    host.control = OneHost(max_restarts=1)
+    assert host.verdict(f"{TRIES}link.send(Failed(UserError('eta')))") is not None
+    assert len(list(host.folder.glob("try-*"))) == 1

@@ -14,14 +14,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from smxgb import __version__
-from smxgb.limits import Limits
-from smxgb.supervision.messages import Abort, Arrived, Lead, Leave, Rendezvous
+from smxgb.supervision.control.restarts import Restarts
+from smxgb.supervision.messages import Abort, Arrived, Lead, Leave, Rendezvous, RoundDone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from smxgb.environment import Hosts
     from smxgb.errors import JobError
+    from smxgb.limits import Limits
     from smxgb.supervision.messages import Message
 
 
@@ -46,7 +47,7 @@ class Control(Protocol):
         """Return a descriptor that is readable when there is something to hear, None if there never is."""
 
     def tell(self, message: Message) -> None:
-        """Pass on what the work says: `PhaseBegins`, `Arrived`, `Rendezvous`."""
+        """Pass on what the work says: `PhaseBegins`, `Arrived`, `Rendezvous`, `RoundDone`."""
 
     def done(self) -> None:
         """Say that this host's work has succeeded."""
@@ -60,7 +61,8 @@ class Control(Protocol):
     def hear(self) -> list[Message]:
         """Do what is due, such as a sign of life, and return what the leader says.
 
-        `Lead` and `Rendezvous` are for the work. `Abort` and `Leave` are the verdict on the job.
+        `Lead` and `Rendezvous` are for the work. `Restart` says that it is to be started again. `Abort` and
+        `Leave` are the verdict on the job.
         """
 
     def close(self) -> None:
@@ -74,6 +76,7 @@ class Alone:
         self.silence: float = limits.silence_timeout
         self.beat: float | None = None
         self._inbox: list[Message] = []
+        self._restarts = Restarts(limits.max_restarts)
 
     def fileno(self) -> int | None:
         """Return None: there is no other host."""
@@ -83,17 +86,20 @@ class Alone:
         """Let the work begin once it has arrived, and tell it where its processes meet."""
         match message:
             case Arrived():
-                self._inbox.append(Lead(LOOPBACK, (LOOPBACK,)))
+                self._inbox.append(Lead(LOOPBACK, (LOOPBACK,), self._restarts.attempt))
             case Rendezvous():
                 self._inbox.append(message)
+            case RoundDone():
+                self._restarts.round = message.number
 
     def done(self) -> None:
         """Note the success."""
         self._inbox.append(Leave())
 
     def fail(self, error: JobError) -> None:
-        """Note the failure."""
-        self._inbox.append(Abort(error))
+        """Note the failure: the work begins again, or the job ends."""
+        restart = self._restarts.restart(error)
+        self._inbox.append(restart or Abort(self._restarts.explained(error)))
 
     def stop(self) -> None:
         """Do nothing: no other host needs to know."""
@@ -108,14 +114,17 @@ class Alone:
 
 
 def join_hosts(
-    hosts: Hosts, job: str | None, hyperparameters: Mapping[str, object], secret: str | None = None
+    hosts: Hosts,
+    job: str | None,
+    hyperparameters: Mapping[str, object],
+    limits: Limits,
+    secret: str | None = None,
 ) -> Control:
     """Return this host's end of the control channel.
 
     Other hosts may connect later. All must have the same job name or ARN, hosts and `secret`, for their key
     is made of these; and the same hyperparameters and version of this package, or the job fails.
     """
-    limits = Limits.read(hyperparameters)
     if len(hosts.names) == 1:
         return Alone(limits)
     # Imported only here: most jobs have one host, and start faster without them.

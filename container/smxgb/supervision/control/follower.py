@@ -21,7 +21,7 @@ from smxgb.supervision.control.failures import (
     unreachable_leader,
 )
 from smxgb.supervision.control.wire import NEWS, PATIENCE, NotReady, Wire, ports, resolve
-from smxgb.supervision.messages import Abort, Beat, Bye, Done, Failed, Hello, Leave
+from smxgb.supervision.messages import Abort, Beat, Bye, Done, Failed, Hello, Leave, Restart, Restarting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -163,6 +163,11 @@ class Follower:
         messages, is_open = self._wire.receive()
         if messages:
             self._heard = now
+        for message in messages:
+            if isinstance(message, Restart):
+                # What this host says from here on is of the new work.
+                self._own_failure = None
+                self._wire.send(Restarting(message.attempt))
         if not is_open and not self._is_over and not self._may_leave and not _is_final(messages):
             messages.append(Abort(self._certain_failure() or lost_leader(self._leader)))
         return [message for message in messages if not isinstance(message, Beat)]

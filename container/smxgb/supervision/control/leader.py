@@ -22,6 +22,7 @@ from smxgb.supervision.control.failures import (
     silent,
     unequal,
 )
+from smxgb.supervision.control.restarts import Restarts
 from smxgb.supervision.control.wire import NEWS, PATIENCE
 from smxgb.supervision.messages import (
     Abort,
@@ -34,6 +35,8 @@ from smxgb.supervision.messages import (
     Leave,
     PhaseBegins,
     Rendezvous,
+    Restarting,
+    RoundDone,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
     from smxgb.environment import Hosts
     from smxgb.limits import Limits
     from smxgb.supervision.control.wire import Wire
-    from smxgb.supervision.messages import Message
+    from smxgb.supervision.messages import Message, Restart
 
 SETTLING = 2.0
 """Seconds to wait for a better cause, when a failure may be the consequence of another host's."""
@@ -53,7 +56,8 @@ class Member:
     """What the leader knows of a host.
 
     `address` is that from which it has connected. `heard` is when it last gave a sign of life, by the
-    leader's clock. `offer` is None before it has arrived.
+    leader's clock. `offer` is None before it has arrived. While it `is_behind`, it has not heard of a restart
+    yet, and what it says is of the work that has ended.
     """
 
     name: str
@@ -64,6 +68,7 @@ class Member:
     offer: Mapping[str, str | int] | None = None
     is_done: bool = False
     is_gone: bool = False
+    is_behind: bool = False
 
 
 class Leader:
@@ -80,6 +85,8 @@ class Leader:
         self._failures: list[tuple[float, JobError]] = []
         self._verdict: JobError | None = None
         self._is_complete = self._has_succeeded = self._is_stopped = False
+        self._restarts = Restarts(limits.max_restarts)
+        self._roll_begin = 0.0
         self._clock = Clock()
         self._beats = Interval(beat_of(limits.silence_timeout))
         self._news = Interval(NEWS, first=min(NEWS, limits.start_timeout / 2))
@@ -184,7 +191,15 @@ class Leader:
     def _take(self, member: Member, message: Message) -> None:
         """Take in what a host has said."""
         member.heard = self._clock.now()
+        if isinstance(message, Restarting):
+            member.is_behind = message.attempt != self._restarts.attempt
+        elif not member.is_behind or isinstance(message, Bye):
+            self._take_in_time(member, message)
+
+    def _take_in_time(self, member: Member, message: Message) -> None:
         match message:
+            case RoundDone():
+                self._restarts.round = message.number
             case PhaseBegins():
                 member.phase = message.name
             case Arrived():
@@ -235,12 +250,30 @@ class Leader:
         self._tell_news(now)
 
     def _abort(self, error: JobError, now: float) -> None:
-        """Make a failure the verdict and tell it to all hosts."""
+        """Make a failure the verdict and tell it to all hosts, unless the work is to be started again."""
+        # A host that is not connected would not hear of it.
+        can_hear = all(member is self._own or _wire_of(member) for member in self._members.values())
+        if can_hear and not self._has_succeeded and (restart := self._restarts.restart(error)):
+            self._restart(restart)
+            return
+        error = self._restarts.explained(error)
         self._verdict = error
         self._send(Abort(error))
         self._inbox.append(Abort(error))
         for member in self._silent(now, self._limits.silence_timeout / 2):
             self._part(member)  # it can't confirm the verdict, and will find the connection closed
+
+    def _restart(self, restart: Restart) -> None:
+        """Have all hosts start the work again, and forget what they have said of the work that has ended."""
+        self._send(restart)
+        self._inbox = [restart]
+        self._failures = []
+        self._is_complete = False
+        self._roll_begin = self._clock.elapsed()
+        for member in self._members.values():
+            member.phase = member.offer = None
+            member.is_done = False
+            member.is_behind = member is not self._own
 
     def _call_roll(self) -> None:
         """Let the work begin if all hosts have arrived and are equal."""
@@ -250,7 +283,9 @@ class Leader:
         self._is_complete = True
         if all(offer == self._own.offer for offer in offers.values()):
             others = (member.address for member in self._members.values() if member.address)
-            self._inbox.append(Lead(self._door.address, (self._door.address, *others)))
+            self._inbox.append(
+                Lead(self._door.address, (self._door.address, *others), self._restarts.attempt)
+            )
         else:
             self._note(unequal(offers))
 
@@ -269,7 +304,7 @@ class Leader:
             begin, error = self._failures[0]
             if now - begin > SETTLING and all(member.heard > begin for member in self._connected()):
                 yield error
-        if not self._is_complete and self._clock.elapsed() > self._limits.start_timeout:
+        if not self._is_complete and self._clock.elapsed() - self._roll_begin > self._limits.start_timeout:
             yield absent(self._missing(), self._limits)
 
     def _missing(self) -> str:

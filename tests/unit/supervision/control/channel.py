@@ -55,7 +55,8 @@ class Channel:
     """The supervisors' ends, turned one after the other. `heard` is what each has heard so far."""
 
     def __init__(self, **limits: int) -> None:
-        self.limits = Limits(**{"control_port": free_port(), "start_timeout": 20, **limits})
+        common = {"control_port": free_port(), "start_timeout": 20, "max_restarts": 0}
+        self.limits = Limits(**{**common, **limits})
         self.leader = Leader(Hosts(NAMES[0], NAMES), self.limits, KEY, HAS)
         self.ends: list[Control] = [self.leader]
         self.heard: list[list[Message]] = [[], [], []]

@@ -8,7 +8,7 @@ from smxgb.supervision.messages import Abort, Arrived, Lead, Leave, PhaseBegins,
 
 
 def test_one_host_alone_opens_no_channel() -> None:
-    assert type(join_hosts(Hosts("a", ("a",)), None, {})) is Alone
+    assert type(join_hosts(Hosts("a", ("a",)), None, {}, Limits())) is Alone
 
 
 def test_the_end_of_the_work_is_the_verdict() -> None:
@@ -30,4 +30,4 @@ def test_the_work_hears_at_once_that_it_may_begin_and_then_where_its_own_process
 
 
 def test_the_work_of_one_host_counts_as_frozen_too() -> None:
-    assert join_hosts(Hosts("a", ("a",)), None, {"silence_timeout": "7"}).silence == 7
+    assert join_hosts(Hosts("a", ("a",)), None, {}, Limits(silence_timeout=7)).silence == 7

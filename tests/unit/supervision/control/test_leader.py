@@ -13,7 +13,17 @@ from tests.unit.supervision.control.channel import HAS, KEY, NAMES, Channel, arr
 from smxgb.errors import PlatformError, UserError
 from smxgb.supervision.control.door import MOST_ASKING
 from smxgb.supervision.control.wire import Wire
-from smxgb.supervision.messages import Done, Failed, Hello, Lead, Leave, PhaseBegins, Rendezvous
+from smxgb.supervision.messages import (
+    Abort,
+    Done,
+    Failed,
+    Hello,
+    Lead,
+    Leave,
+    PhaseBegins,
+    Rendezvous,
+    Restart,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -318,3 +328,62 @@ def test_a_connection_for_which_there_is_no_thread_is_taken_later(
     channel.join()
     channel.until_connected(1)
     assert refused
+
+
+DIED = PlatformError("the work was killed from outside", may_pass=True, exit_code=137)
+
+
+@pytest.mark.parametrize("victim", [0, 1, 2])
+def test_all_hosts_start_again_when_the_work_of_one_has_died_and_end_when_it_dies_again(victim: int) -> None:
+    channel = Channel(max_restarts=1)
+    channel.join(), channel.join()
+    arrive(*channel.ends)
+    channel.hear(0, Lead)
+    channel.ends[victim].fail(DIED)
+    for index in range(3):
+        restart = channel.hear(index, Restart)
+        assert isinstance(restart, Restart)
+        assert restart.attempt == 1
+        assert restart.error.mistakes == (f"host {NAMES[victim]}: the work was killed from outside",)
+    channel.heard = [[], [], []]
+    arrive(*channel.ends)
+    lead = channel.hear(0, Lead)
+    assert isinstance(lead, Lead)
+    assert lead.attempt == 1
+    channel.ends[victim].fail(DIED)
+    for index in range(3):
+        cause = channel.cause(index)
+        assert cause.exit_code == 137
+        assert "The work had been started again once before, after this: host" in cause.mistakes[0]
+
+
+def test_what_a_host_says_of_the_work_that_has_ended_does_not_count_for_the_new_one() -> None:
+    channel = Channel(max_restarts=1)
+    first, second = channel.join(), channel.join()
+    arrive(*channel.ends)
+    channel.hear(0, Lead)
+    first.fail(DIED)
+    # It has not heard of the restart yet.
+    second.tell(PhaseBegins("load"))
+    second.done()
+    second.fail(PlatformError("allreduce failed", origin="elsewhere"))
+    for index in range(3):
+        channel.hear(index, Restart)
+    arrive(*channel.ends)
+    channel.hear(0, Lead)
+    for end in channel.ends:
+        end.done()
+    channel.hear(0, Leave)
+    assert not any(isinstance(message, Abort) for heard in channel.heard for message in heard)
+
+
+def test_a_host_that_is_lost_with_its_supervisor_ends_the_job() -> None:
+    channel = Channel(max_restarts=5)
+    first = channel.join()
+    channel.join()
+    arrive(*channel.ends)
+    channel.hear(0, Lead)
+    assert first._wire is not None
+    first._wire.close()
+    del channel.ends[1], channel.heard[1]
+    assert "was lost" in str(channel.cause(0))
