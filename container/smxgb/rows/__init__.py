@@ -8,6 +8,7 @@ from smxgb.rows.query_groups import Runs
 from smxgb.rows.readers import Reader, open_reader
 from smxgb.rows.reading import ReadingSettings, reading_settings
 from smxgb.rows.roles import ROLES
+from smxgb.rows.sample import sampled
 from smxgb.rows.schema import Declared, Layout, Schema
 from smxgb.rows.store import Stored, reading_bytes
 from smxgb.rows.summary import Shape, Summary, no_rows, summarise
@@ -39,6 +40,7 @@ __all__ = [
     "open_reader",
     "reading_bytes",
     "reading_settings",
+    "sampled",
     "settle",
     "summarise",
 ]
