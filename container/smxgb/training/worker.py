@@ -12,7 +12,7 @@ import numpy as np
 
 from smxgb.errors import AlgorithmError, PlatformError
 from smxgb.log import log, log_values, notice, notices
-from smxgb.rows import ATTRIBUTE, FLAG, Signature, load
+from smxgb.rows import ATTRIBUTE, FLAG, Signature, load, sampled
 from smxgb.scratch import scratch_folder
 from smxgb.settings import booster_params
 from smxgb.supervision.link import dying_after
@@ -115,8 +115,6 @@ def run(job: Job, group: Group, link: Link, index: int = 0) -> None:
             raise _stopped(worker, trained)
         parameters = job.parameters
         worker.point_out(about_training(parameters.settings, parameters.monitored, trained))
-        if trained.is_stopped and not parameters.settings.save_model_on_termination:
-            raise _stopped(worker, trained)
         _check_agreement(trained.booster, group)
         # Saving needs no other worker: if it fails, no other worker must be waiting for it in the group.
         results = group.outside(lambda: _save(worker, loaded, trained)) if group.rank == 0 else []
@@ -218,12 +216,25 @@ def _matrices(worker: _Worker, loaded: Loaded, checked: Checked, scratch: Path) 
             loaded.schema, rows["train"].label, of_train=name == "train", compared=len(rows) > 1
         )
         cache, watched = scratch / f"{name}-matrix", observer.watch(kept)
-        matrices[name] = build_matrix(watched, loaded.schema, options, cache, matrices.get("train"))
+        reference = matrices.get("train") or _reference(worker, loaded, options, cache)
+        matrices[name] = build_matrix(watched, loaded.schema, options, cache, reference)
         observed[name] = observer.observed
     by_rank = worker.group.gather(observed, OBSERVED)
     of_all = {name: reduce(Observed.merge, (each[name] for each in by_rank)) for name in observed}
     worker.point_out(about_rows(worker.job.parameters.settings, loaded.schema, rows, of_all))
     return matrices
+
+
+def _reference(worker: _Worker, loaded: Loaded, options: MatrixOptions, cache: Path) -> xgb.DMatrix | None:
+    """Return a matrix of a sample, whose quantile cuts that of `train` takes over; None to cut all rows."""
+    if options.kind != "quantile" or options.on_gpu:
+        return None
+    wanted = worker.job.parameters.settings.sketch_rows
+    sample = sampled(loaded.channels["train"], loaded.schema, loaded.summaries, wanted, worker.group)
+    if sample is None:
+        return None
+    worker.say(f"Quantile cuts: from a sample of {wanted:,} values of each column (sketch_rows).")
+    return build_matrix(sample, loaded.schema, options, cache)
 
 
 def _evaluator(
@@ -239,7 +250,14 @@ def _evaluator(
     # Without a validation channel early stopping watches train.
     with_train = settings.eval_train or (settings.early_stopping_rounds and "validation" not in matrices)
     evaluated = {name: matrix for name, matrix in matrices.items() if name != "train" or with_train}
-    return Evaluator(worker.job.parameters.metrics, problem, evaluated, worker.group)
+    return Evaluator(
+        worker.job.parameters.metrics,
+        problem,
+        evaluated,
+        worker.group,
+        threads=worker.job.threads,
+        on_gpu=worker.device == "cuda",
+    )
 
 
 def _recipe(worker: _Worker, loaded: Loaded, checked: Checked) -> Recipe:
