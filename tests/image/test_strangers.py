@@ -77,7 +77,7 @@ def test_no_client_of_dask_without_the_jobs_key_runs_anything(
     shards = [{"train": csv(table[:1500])}, {"train": csv(table[1500:])}]
     settings = {**SETTINGS, **MODES["dask"], "num_round": 1_000_000}
     with hosts(tmp_path, network, shards, settings) as (leader, other):
-        leader.wait_for("[5]\t", seconds=60)
+        leader.wait_for("[5]\t", seconds=180)
         for secure in ("tcp", "tls"):
             client = ("python", "-c", CLIENT, f"algo-1:{SCHEDULER}", secure)
             inside = docker("exec", other.identifier, *client).stdout
