@@ -192,13 +192,6 @@ TABLE = {
         code=3,
         whole=True,
     ),
-    "a full disk": Mistake(
-        "PlatformError: the disk is full while writing /opt/ml/model/.smxgb-xgboost-model: give the"
-        " job a larger volume (volume_size).",
-        spoil=link("model/.smxgb-xgboost-model", "/dev/full"),
-        code=3,
-        whole=True,
-    ),
     "an output folder that can't be written": Mistake(
         "PlatformError: /opt/ml/output/data: permission denied to the user that the container runs "
         "as (uid N): change the owner or mode on the host, or run the container as another user.",
