@@ -176,13 +176,13 @@ def test_the_first_index_is_one_for_all_channels_and_stands_in_the_model(tmp_pat
     done = job(tmp_path / "both", {"num_round": 2}, train=train, validation=validation)
     assert done.code == 0, done.log
     assert "libsvm: the first feature has the index 0 (the lowest index of all files)" in done.log
-    assert done.booster().attributes() == {"libsvm_indexing": "0"}
+    assert done.booster().attr("libsvm_indexing") == "0"
     assert done.booster().num_features() == 3
     alone = job(tmp_path / "alone", {"num_round": 2}, train=train)
     assert "Train matrix has 40 rows and 2 columns" in alone.log
-    assert alone.booster().attributes() == {"libsvm_indexing": "1"}
+    assert alone.booster().attr("libsvm_indexing") == "1"
     forced = job(tmp_path / "forced", {"num_round": 2, "libsvm_indexing": "0"}, train=train).booster()
-    assert (forced.attributes(), forced.num_features()) == ({"libsvm_indexing": "0"}, 3)
+    assert (forced.attr("libsvm_indexing"), forced.num_features()) == ("0", 3)
 
 
 @pytest.mark.parametrize(("train", "validation"), [(5, 2), (2, 5)])

@@ -69,4 +69,4 @@ def test_a_host_without_a_sparse_file_joins_all_the_same(tmp_path: Path, table: 
     with hosts_of(tmp_path, shards, SETTINGS, distribution="ShardedByS3Key") as job:
         outcomes = job.run()
     assert [outcome.code for outcome in outcomes] == [0, 0], "\n".join(outcome.log for outcome in outcomes)
-    assert outcomes[0].booster().attributes() == {"libsvm_indexing": "0"}
+    assert outcomes[0].booster().attr("libsvm_indexing") == "0"
