@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from smxgb.log import log
 from smxgb.settings import CURVES
-from smxgb.training.metrics import OwnMetrics, Truth, curve_value
+from smxgb.training.metrics import (
+    OwnMetrics,
+    Truth,
+    areas,
+    curve_value,
+    rankings,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from concurrent.futures import Executor, Future
 
     import xgboost as xgb
 
     from smxgb.rows import FloatArray, Group
     from smxgb.settings import Metric
-    from smxgb.training.metrics import Problem
+    from smxgb.training.metrics import Problem, Ranked, Sums
 
 type Values = dict[tuple[str, str], float]
 """(data set, metric) -> value, in the order of the log: data set by data set, then metric by metric."""
@@ -27,14 +36,17 @@ type Values = dict[tuple[str, str], float]
 class Evaluator:
     """Evaluates a booster on some matrices.
 
-    XGBoost averages auc and aucpr over workers, so with several workers they are computed here. With queries
-    XGBoost's average is over queries, and right.
+    XGBoost averages auc and aucpr over workers, so with several workers they are computed here. With one they
+    are computed here because sorting is cheaper than XGBoost's way. With queries XGBoost's average is over
+    queries, and right; on a GPU its metrics are computed where the predictions are.
 
     Args:
         metrics: The job's metrics in their order.
         problem: What the job predicts.
         matrices: The matrices by the name that the log gives them; each worker has its own rows in them.
         group: All workers.
+        threads: The threads that the container's own metrics are computed by.
+        on_gpu: Whether XGBoost predicts on a GPU.
     """
 
     def __init__(
@@ -43,13 +55,19 @@ class Evaluator:
         problem: Problem,
         matrices: Mapping[str, xgb.DMatrix],
         group: Group,
+        *,
+        threads: int = 1,
+        on_gpu: bool = False,
     ) -> None:
         self._metrics = metrics
         self._problem = problem
         self._own = OwnMetrics([metric.base for metric in metrics if metric.own], problem)
         self._group = group
+        self._threads = threads
         asked = {metric.base for metric in metrics}
-        are_ours = group.size > 1 and not problem.has_queries
+        # A predicted class says nothing of its probability, whose last digits are XGBoost's own.
+        is_cheaper = not on_gpu and problem.objective != "multi:softmax"
+        are_ours = not problem.has_queries and (group.size > 1 or is_cheaper)
         self._curves = tuple(curve for curve in sorted(CURVES) if are_ours and curve in asked)
         self.matrices = matrices
         needed = self._own.names or self._curves
@@ -69,10 +87,11 @@ class Evaluator:
 
         The log says once of a metric that it is undefined (nan): `undefined` names those of which it has.
 
-        All workers return the first worker's values: processors of different kinds may round differently,
-        and all workers must decide alike, for example to stop early.
+        All workers return the same values, so that they decide alike, for example to stop early. XGBoost's
+        are the first worker's, since processors of different kinds may round differently. The container's own
+        come from sums over all workers.
         """
-        values = self._agreed(self._values(booster, number))
+        values = self._values(booster, number)
         for data in self.matrices:
             for metric in self._metrics:
                 if (
@@ -84,49 +103,48 @@ class Evaluator:
         return values
 
     def _values(self, booster: xgb.Booster, number: int) -> Values:
-        sets = [(matrix, name) for name, matrix in self.matrices.items()]
-        upstream = iter(parse_evaluation(booster.eval_set(sets, iteration=number)))
+        with ThreadPoolExecutor(self._threads) as pool:
+            # The rows of one data set are tallied while XGBoost predicts and evaluates the next.
+            started = {data: self._start(booster, data, pool) for data in self._truths}
+            upstream = self._upstream_values(booster, number)
+            upstream, sums = self._agreed(upstream, [each.sums() for each in started.values()])
+            curves = self._curve_values(list(started.values()), pool)
+        given = iter(upstream)
+        ours = {data: self._own.values(sums[at]) | curves[at] for at, data in enumerate(started)}
         values: Values = {}
         for data in self.matrices:
-            ours = self._own_values(booster, data) | self._curve_values(booster, data)
-            given: dict[str, float] = {}
+            known = dict(ours.get(data, {}))
             for metric in self._metrics:
-                if not self._computes(metric) and metric.upstream not in given:
-                    given[metric.upstream] = next(upstream)
-                value = ours[metric.base] if self._computes(metric) else given[metric.upstream]
-                values[data, metric.name] = value
+                key = metric.base if self._computes(metric) else metric.upstream
+                if key not in known:
+                    known[key] = next(given)
+                values[data, metric.name] = known[key]
         return values
 
-    def _agreed(self, values: Values) -> Values:
-        first = np.frombuffer(self._group.broadcast(np.array(list(values.values())).tobytes()))
-        return dict(zip(values, first.tolist(), strict=True))
+    def _start(self, booster: xgb.Booster, data: str, pool: Executor) -> _Started:
+        matrix, truth = self.matrices[data], self._truths[data]
+        prediction = _predicted(booster, matrix, self._problem, probabilities=bool(self._curves))
+        ranked = rankings(prediction, truth, self._problem) if self._curves else []
+        return _Started(self._own.start_sums(prediction, truth, pool), ranked)
 
-    def _own_values(self, booster: xgb.Booster, data: str) -> dict[str, float]:
-        if not self._own.names:
-            return {}
-        truth = self._truths[data]
-        # For no rows, XGBoost returns an array of another shape.
-        prediction = booster.predict(self.matrices[data]) if len(truth.label) else np.zeros(0, np.float32)
-        sums = self._own.sums(prediction, truth)
-        return self._own.values(self._group.sum(sums))
+    def _upstream_values(self, booster: xgb.Booster, number: int) -> list[float]:
+        if all(self._computes(metric) for metric in self._metrics):
+            return []
+        sets = [(matrix, name) for name, matrix in self.matrices.items()]
+        return parse_evaluation(booster.eval_set(sets, iteration=number))
 
-    def _curve_values(self, booster: xgb.Booster, data: str) -> dict[str, float]:
-        if not self._curves:
-            return {}
-        scores = self._scores(booster, self.matrices[data])
-        return {curve: curve_value(curve, scores, self._truths[data], self._group) for curve in self._curves}
+    def _agreed(self, upstream: list[float], sums: list[Sums]) -> tuple[list[float], list[Sums]]:
+        """Return the first worker's values, and the sums of all workers, at the cost of one sum."""
+        own = np.array(upstream) if self._group.rank == 0 else np.zeros(len(upstream))
+        parts = [own, *sums]
+        ends = np.cumsum([len(part) for part in parts])
+        first, *added = np.split(self._group.sum(np.concatenate(parts)), ends[:-1])
+        return first.tolist(), added
 
-    def _scores(self, booster: xgb.Booster, matrix: xgb.DMatrix) -> FloatArray:
-        """Return what auc ranks the rows by: the prediction, or the probability of each class."""
-        classes = self._problem.classes if self._problem.is_multi_class else 0
-        if not matrix.num_row():
-            return np.zeros((0, classes) if classes else 0, np.float32)
-        if not classes:
-            return booster.predict(matrix)
-        margins = booster.predict(matrix, output_margin=True)
-        exponentials = np.exp(margins - margins.max(axis=1, keepdims=True))
-        probabilities: FloatArray = exponentials / exponentials.sum(axis=1, keepdims=True)
-        return probabilities
+    def _curve_values(self, started: list[_Started], pool: Executor) -> list[dict[str, float]]:
+        found = iter(areas([one for each in started for one in each.ranked], self._group, pool))
+        of_sets = [[next(found) for _ in each.ranked] for each in started]
+        return [{curve: curve_value(curve, of_set) for curve in self._curves} for of_set in of_sets]
 
     def _computes(self, metric: Metric) -> bool:
         return metric.own or metric.base in self._curves
@@ -135,6 +153,33 @@ class Evaluator:
 def _undefined(name: str, metric: Metric) -> str:
     needed = "labels of two classes" if metric.base in CURVES else "labels that it is defined for"
     return f"{name} is undefined (nan) on these rows: it needs {needed}, and a weight above 0."
+
+
+@dataclass(frozen=True)
+class _Started:
+    """What is being computed of the rows of a data set, sums block by block, and what is to be ranked."""
+
+    blocks: list[Future[Sums]]
+    ranked: list[Ranked]
+
+    def sums(self) -> Sums:
+        """Return the sums of all blocks."""
+        return np.sum([block.result() for block in self.blocks], axis=0) if self.blocks else np.zeros(0)
+
+
+def _predicted(
+    booster: xgb.Booster, matrix: xgb.DMatrix, problem: Problem, *, probabilities: bool
+) -> FloatArray:
+    """Return the prediction of each row; with `probabilities`, those of multi:softmax are of each class."""
+    if not matrix.num_row():
+        # For no rows, XGBoost returns an array of another shape.
+        return np.zeros((0, problem.classes) if problem.is_multi_class else 0, np.float32)
+    if not probabilities or problem.objective != "multi:softmax":
+        return booster.predict(matrix)
+    margins = booster.predict(matrix, output_margin=True)
+    exponentials = np.exp(margins - margins.max(axis=1, keepdims=True))
+    divided: FloatArray = exponentials / exponentials.sum(axis=1, keepdims=True)
+    return divided
 
 
 def _truth(matrix: xgb.DMatrix) -> Truth:

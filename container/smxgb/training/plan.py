@@ -10,6 +10,7 @@ from smxgb.errors import PlatformError
 from smxgb.machine import memory_available
 from smxgb.settings import CURVES
 from smxgb.training import gpu
+from smxgb.training.metrics import TOGETHER
 from smxgb.wording import readable_bytes
 
 if TYPE_CHECKING:
@@ -28,10 +29,10 @@ XGBOOST_MAX_BIN = 256
 """XGBoost's own default of `max_bin`."""
 SPARSE_FEATURE = 750
 """Bytes of a feature of sparse rows, even if no row has a value: its names, sketch, bins and histogram."""
-CURVE = 24
-"""Bytes of a row while predictions are sorted for auc or aucpr."""
-OWN_METRIC = 28
-"""Bytes of a row and output while the container's own metrics are computed."""
+CURVE = 32
+"""Bytes of a row and output while predictions are sorted for auc or aucpr."""
+OWN_METRIC = 8
+"""Bytes of a row, and half as many of each output, while the container's own metrics are computed."""
 UNCERTAINTY = 0.3
 """The share by which the estimate may be wrong: the largest error for the jobs of benchmarks/memory.py."""
 GPU_BASE = 1024 * MIB
@@ -119,11 +120,14 @@ def make_plan(
 
 
 def _evaluating(parameters: Parsed, shapes: Mapping[str, Shape], outputs: int) -> int:
-    """Return the bytes that metrics take while one channel is evaluated: that of the most rows counts."""
+    """Return the bytes that metrics take while all channels are evaluated side by side."""
     bases = {metric.base for metric in parameters.metrics}
-    row = CURVE * bool(bases & CURVES)
-    row += OWN_METRIC * outputs * any(metric.own for metric in parameters.metrics)
-    return row * max((shape.rows for shape in shapes.values()), default=0)
+    row = CURVE * min(outputs, TOGETHER) * bool(bases & CURVES)
+    row += (OWN_METRIC + OWN_METRIC * outputs // 2) * any(metric.own for metric in parameters.metrics)
+    evaluated = [
+        shape.rows for name, shape in shapes.items() if name != "train" or parameters.settings.eval_train
+    ]
+    return row * sum(evaluated)
 
 
 def choose_matrix(settings: Hyperparameters) -> MatrixKind:

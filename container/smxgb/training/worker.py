@@ -239,7 +239,14 @@ def _evaluator(
     # Without a validation channel early stopping watches train.
     with_train = settings.eval_train or (settings.early_stopping_rounds and "validation" not in matrices)
     evaluated = {name: matrix for name, matrix in matrices.items() if name != "train" or with_train}
-    return Evaluator(worker.job.parameters.metrics, problem, evaluated, worker.group)
+    return Evaluator(
+        worker.job.parameters.metrics,
+        problem,
+        evaluated,
+        worker.group,
+        threads=worker.job.threads,
+        on_gpu=worker.device == "cuda",
+    )
 
 
 def _recipe(worker: _Worker, loaded: Loaded, checked: Checked) -> Recipe:

@@ -300,3 +300,19 @@ def test_an_undefined_loss_is_not_blamed_on_the_classes(capsys: pytest.CaptureFi
     boost(Recipe({"nthread": 1}, 1), train := xgb.DMatrix(x, -y), evaluator(["rmsle"], train=train), ignored)
     said = capsys.readouterr().out
     assert "train-rmsle is undefined (nan) on these rows: it needs labels that it is defined for" in said
+
+
+def test_the_auc_of_a_worker_that_is_alone_is_xgboosts_with_both_data_sets_side_by_side() -> None:
+    x, y = load_breast_cancer(return_X_y=True)
+    sets = {"train": xgb.DMatrix(x[:400], y[:400]), "validation": xgb.DMatrix(x[400:], y[400:])}
+    parameters = {"objective": "binary:logistic", "max_depth": 3, "nthread": 2}
+    metrics = ["auc", "error", "aucpr", "accuracy"]
+    ours = boost(Recipe(parameters, 5), sets["train"], evaluator(metrics, "binary:logistic", **sets), ignored)
+    theirs: dict[str, dict[str, list[float]]] = {}
+    watched = [(matrix, name) for name, matrix in sets.items()]
+    parameters["eval_metric"] = ["auc", "error", "aucpr"]
+    xgb.train(parameters, sets["train"], 5, evals=watched, evals_result=theirs, verbose_eval=False)
+    for data, of_set in theirs.items():
+        for metric, values in of_set.items():
+            assert ours.history[data][metric] == pytest.approx(values, abs=1e-9)
+        assert ours.history[data]["accuracy"] == pytest.approx([1 - error for error in of_set["error"]])

@@ -4,13 +4,18 @@ A metric of weighted sums is one entry of `own.OWN`; `curves` has the areas unde
 predicted (`Problem`) and the rows' labels and weights (`Truth`).
 """
 
-from smxgb.training.metrics.curves import curve_value
-from smxgb.training.metrics.own import OwnMetrics
+from smxgb.training.metrics.curves import TOGETHER, Ranked, areas, curve_value, rankings
+from smxgb.training.metrics.own import OwnMetrics, Sums
 from smxgb.training.metrics.problem import Problem, Truth
 
 __all__ = [
+    "TOGETHER",
     "OwnMetrics",
     "Problem",
+    "Ranked",
+    "Sums",
     "Truth",
+    "areas",
     "curve_value",
+    "rankings",
 ]

@@ -11,20 +11,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from smxgb.training.metrics.problem import Truth
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    import numpy.typing as npt
+    from concurrent.futures import Executor, Future
 
     from smxgb.training.metrics.problem import Problem
 
-    type Numbers = npt.NDArray[np.float32] | npt.NDArray[np.float64]
-    type Sums = npt.NDArray[np.float64]
+type Numbers = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+type Sums = npt.NDArray[np.float64]
 
 _NOTHING = np.zeros(0, np.float32)
+
+BLOCK = 1 << 16
+"""Rows that are tallied at a time, so that what is computed of each row stays in a processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +56,20 @@ class OwnMetrics:
         """The metrics in their order."""
         return tuple(self._computations)
 
-    def sums(self, prediction: Numbers, truth: Truth) -> Sums:
-        """Return the sums of some rows, a flat array whose length depends on the job alone.
+    def start_sums(self, prediction: Numbers, truth: Truth, pool: Executor) -> list[Future[Sums]]:
+        """Begin to compute the sums of some rows, block by block; those of all blocks are to be added.
 
-        `prediction` is what `Booster.predict` returns: (rows,), or (rows, classes) for multi:softprob.
+        Each is a flat array whose length depends on the job alone. `prediction` is what `Booster.predict`
+        returns: (rows,), or (rows, classes) for multi:softprob.
         """
+        if not self._tallies:
+            return []
+        # Of no rows there is one block too.
+        blocks = [slice(start, start + BLOCK) for start in range(0, max(1, len(truth.label)), BLOCK)]
+        return [pool.submit(self.sums, prediction[block], truth.rows(block)) for block in blocks]
+
+    def sums(self, prediction: Numbers, truth: Truth) -> Sums:
+        """Return the sums of some rows."""
         parts = [tally(self._problem, prediction, truth).ravel() for tally in self._tallies]
         return np.concatenate(parts) if parts else np.zeros(0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,7 +45,16 @@ class Truth:
     label: npt.NDArray[np.float32]
     weight: npt.NDArray[np.float32] | None = None
 
+    @cached_property
+    def is_fractional(self) -> bool:
+        """Whether a label lies between 0 and 1."""
+        return bool(np.any((self.label > 0) & (self.label < 1)))
+
     @property
     def weights(self) -> npt.NDArray[np.float64]:
         """The weight of each row, 1 where all rows count the same."""
         return np.ones(len(self.label)) if self.weight is None else self.weight.astype(np.float64)
+
+    def rows(self, chosen: slice | npt.NDArray[np.intp]) -> Truth:
+        """Return the labels and weights of a part of the rows."""
+        return Truth(self.label[chosen], None if self.weight is None else self.weight[chosen])
