@@ -9,6 +9,7 @@ from smxgb.rows.query_groups import Runs
 from smxgb.rows.readers import Reader, open_reader
 from smxgb.rows.reading import ReadingSettings, reading_settings
 from smxgb.rows.roles import ROLES
+from smxgb.rows.sample import sampled
 from smxgb.rows.schema import Declared, Layout, Schema
 from smxgb.rows.signature import ATTRIBUTE, Signature, UnfitError
 from smxgb.rows.store import Stored, reading_bytes
@@ -50,6 +51,7 @@ __all__ = [
     "read_body",
     "reading_bytes",
     "reading_settings",
+    "sampled",
     "settle",
     "summarise",
 ]

@@ -283,6 +283,10 @@ class Hyperparameters(BaseModel):
         "1, or one a GPU.",
         free=True,
     )
+    sketch_rows: Count = _container(
+        "Rows that a column's quantile cuts are taken from, of four times as many or more; 0: all.",
+        default=131_072,
+    )
     spool_dir: Text | None = _container(
         "Folder for parsed batches; absent: the volume with most free space.", free=True
     )

@@ -12,7 +12,7 @@ import numpy as np
 
 from smxgb.errors import AlgorithmError, PlatformError
 from smxgb.log import log, log_values, notice, notices
-from smxgb.rows import ATTRIBUTE, FLAG, Signature, load
+from smxgb.rows import ATTRIBUTE, FLAG, Signature, load, sampled
 from smxgb.scratch import scratch_folder
 from smxgb.settings import booster_params
 from smxgb.supervision.link import dying_after
@@ -218,12 +218,25 @@ def _matrices(worker: _Worker, loaded: Loaded, checked: Checked, scratch: Path) 
             loaded.schema, rows["train"].label, of_train=name == "train", compared=len(rows) > 1
         )
         cache, watched = scratch / f"{name}-matrix", observer.watch(kept)
-        matrices[name] = build_matrix(watched, loaded.schema, options, cache, matrices.get("train"))
+        reference = matrices.get("train") or _reference(worker, loaded, options, cache)
+        matrices[name] = build_matrix(watched, loaded.schema, options, cache, reference)
         observed[name] = observer.observed
     by_rank = worker.group.gather(observed, OBSERVED)
     of_all = {name: reduce(Observed.merge, (each[name] for each in by_rank)) for name in observed}
     worker.point_out(about_rows(worker.job.parameters.settings, loaded.schema, rows, of_all))
     return matrices
+
+
+def _reference(worker: _Worker, loaded: Loaded, options: MatrixOptions, cache: Path) -> xgb.DMatrix | None:
+    """Return a matrix of a sample, whose quantile cuts that of `train` takes over; None to cut all rows."""
+    if options.kind != "quantile" or options.on_gpu:
+        return None
+    wanted = worker.job.parameters.settings.sketch_rows
+    sample = sampled(loaded.channels["train"], loaded.schema, loaded.summaries, wanted, worker.group)
+    if sample is None:
+        return None
+    worker.say(f"Quantile cuts: from a sample of {wanted:,} values of each column (sketch_rows).")
+    return build_matrix(sample, loaded.schema, options, cache)
 
 
 def _evaluator(
