@@ -104,11 +104,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--wanted", type=int, default=131_072)
     options = parser.parse_args()
+    print(f"{options.rows:,} x {COLUMNS}, sample of {options.wanted:,}, {options.rounds} rounds")
     print(
-        f"{options.rows:,} x {COLUMNS}, sample of {options.wanted:,}, {options.rounds} rounds, held-out logloss"
-    )
-    print(
-        f"{'shape':15} {'full logloss':>12} {'sampled - full':>15} (most)    spread of seeds   matrix, processor time"
+        f"{'shape':15} {'full logloss':>12} {'sampled - full':>15} {'most':>10} {'seeds':>9} {'processor':>10}"
     )
     for name, shape in SHAPES.items():
         differences, losses, ratios = [], [], []
@@ -129,8 +127,8 @@ def main() -> None:
             losses.append(of_seeds)
         spread = float(np.mean([np.ptp(of_seeds) for of_seeds in losses]))
         print(
-            f"{name:15} {np.mean(losses):12.5f} {np.mean(differences):+15.6f} ({max(differences, key=abs):+.6f})"
-            f" {spread:12.6f} {np.median(ratios):16.3f}",
+            f"{name:15} {np.mean(losses):12.5f} {np.mean(differences):+15.6f}"
+            f" {max(differences, key=abs):+10.6f} {spread:9.6f} {np.median(ratios):10.3f}",
             flush=True,
         )
 
