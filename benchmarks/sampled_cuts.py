@@ -105,9 +105,7 @@ def main() -> None:
     parser.add_argument("--wanted", type=int, default=131_072)
     options = parser.parse_args()
     print(f"{options.rows:,} x {COLUMNS}, sample of {options.wanted:,}, {options.rounds} rounds")
-    print(
-        f"{'shape':15} {'full logloss':>12} {'sampled - full':>15} {'most':>10} {'seeds':>9} {'processor':>10}"
-    )
+    print(f"{'shape':15} {'full logloss':>12} {'sampled - full':>15} {'most':>10} {'seeds':>9} {'cpu':>10}")
     for name, shape in SHAPES.items():
         differences, losses, ratios = [], [], []
         for seed in range(options.seeds):
