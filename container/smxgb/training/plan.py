@@ -124,10 +124,9 @@ def _evaluating(parameters: Parsed, shapes: Mapping[str, Shape], outputs: int) -
     bases = {metric.base for metric in parameters.metrics}
     row = CURVE * min(outputs, TOGETHER) * bool(bases & CURVES)
     row += (OWN_METRIC + OWN_METRIC * outputs // 2) * any(metric.own for metric in parameters.metrics)
-    evaluated = [
-        shape.rows for name, shape in shapes.items() if name != "train" or parameters.settings.eval_train
-    ]
-    return row * sum(evaluated)
+    # Without a validation channel early stopping may watch train.
+    with_train = parameters.settings.eval_train or "validation" not in shapes
+    return row * sum(shape.rows for name, shape in shapes.items() if name != "train" or with_train)
 
 
 def choose_matrix(settings: Hyperparameters) -> MatrixKind:
