@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from smxgb.errors import UserError
 from smxgb.job import read_model
 from smxgb.log import log
-from smxgb.supervision.publishing import PARTIAL, unfinished
+from smxgb.supervision.publishing import PARTIAL, create, unfinished
 from smxgb.training.checkpoint_file import Checkpoint, decode, encode
 from smxgb.training.fingerprint import differences, digest
 from smxgb.training.state import TrainingState
@@ -67,7 +67,7 @@ class CheckpointFolder:
         place = self.place(rounds)
         beside = unfinished(place)
         try:
-            with beside.open("wb") as stream:
+            with create(beside) as stream:
                 stream.write(data)
                 stream.flush()
                 os.fsync(stream.fileno())
