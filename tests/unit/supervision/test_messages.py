@@ -22,6 +22,8 @@ from smxgb.supervision.messages import (
     Message,
     PhaseBegins,
     Rendezvous,
+    Restart,
+    Restarting,
     RoundDone,
     Scratch,
     Start,
@@ -40,16 +42,18 @@ VALUES = [
     Succeeded("done"),
     Succeeded("done", (Path("/model/.smxgb-xgboost-model"), Path("/output/\udcff"))),
     Arrived({"mode": "dask", "workers": 4}),
+    Stop(),
     Rendezvous({"dmlc_tracker_uri": "10.0.0.1", "dmlc_tracker_port": 9}, ("10.0.0.1", "10.0.0.2")),
     Lead("10.0.0.1", ("10.0.0.1", "10.0.0.2")),
     Stop(),
     Finished("Dask worker 0", "done"),
     Hello("algo-2", {"eta": "b6a5"}),
     Done(),
+    Restarting(2),
     Leave(),
     Bye(),
 ]
-FAILURES = [Failed, Abort]
+FAILURES = [Failed, Abort, Restart]
 
 
 @pytest.mark.parametrize("message", VALUES, ids=lambda message: type(message).__name__)
@@ -65,10 +69,10 @@ def test_every_kind_of_message_is_among_these() -> None:
     st.lists(st.text(), min_size=1), st.sampled_from(FAILURES), st.sampled_from([UserError, PlatformError])
 )
 def test_a_failure_is_read_as_it_was_written(
-    mistakes: list[str], kind: type[Failed | Abort], error: type[JobError]
+    mistakes: list[str], kind: type[Failed | Abort | Restart], error: type[JobError]
 ) -> None:
-    written = error(*mistakes, exit_code=137, origin="elsewhere", more=3)
-    read = decode(encode(kind(written)))
+    written = error(*mistakes, exit_code=137, origin="elsewhere", more=3, may_pass=True)
+    read = decode(encode(Restart(written, 2) if issubclass(kind, Restart) else kind(written)))
     assert isinstance(read, kind)
     assert isinstance(read.error, error)
     assert read.error.as_json() == written.as_json()
