@@ -284,8 +284,8 @@ class Hyperparameters(BaseModel):
         free=True,
     )
     sketch_rows: Count = _container(
-        "Rows that a column's quantile cuts are taken from, of four times as many or more; 0: all.",
-        default=131_072,
+        "Rows that a column's quantile cuts are taken from, where there are four times as many; 0: all rows.",
+        default=0,
     )
     spool_dir: Text | None = _container(
         "Folder for parsed batches; absent: the volume with most free space.", free=True

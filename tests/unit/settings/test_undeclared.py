@@ -39,7 +39,7 @@ def test_the_value_of_an_unknown_name_is_never_said() -> None:
     assert "AKIA5" not in mistake(aws_secret_access_key="AKIA5")  # noqa: S106 - it is none
 
 
-@pytest.mark.parametrize("name", ["report", "shap_rows", "sketch_rows"])
+@pytest.mark.parametrize("name", ["report", "shap_rows"])
 def test_a_setting_that_this_version_has_not_is_unknown(name: str) -> None:
     assert mistake(**{name: "1"}).startswith(f"{name} is not a hyperparameter: ")
 
