@@ -110,7 +110,7 @@ def work_forced(link: Link) -> None:
     """Be the work of such a job."""
     from smxgb.environment import process_environ  # noqa: PLC0415
     from smxgb.job.job import load_job  # noqa: PLC0415
-    from smxgb.job.team import Choice  # noqa: PLC0415
+    from smxgb.job.mode import Choice  # noqa: PLC0415
     from smxgb.trainers import dask  # noqa: PLC0415
 
     job = load_job(process_environ())
@@ -144,8 +144,8 @@ def dask_with_all(base: Path, device: str) -> dict[str, object]:
 def opened(base: Path, scratch: Path) -> tuple[Job, Loaded]:
     """Return the job and its rows."""
     from smxgb.job.job import load_job  # noqa: PLC0415
-    from smxgb.rows.group import Solo  # noqa: PLC0415
     from smxgb.rows.loading import load  # noqa: PLC0415
+    from smxgb.rows.worker_group import Solo  # noqa: PLC0415
     from smxgb.supervision.link import Link  # noqa: PLC0415
 
     job = load_job({**os.environ, "SAGEMAKER_BASE_DIR": str(base)})
@@ -189,7 +189,7 @@ def matrix_and_round(base: Path, device: str, *, on_gpu: bool) -> dict[str, obje
 
 def planned_bytes_a_row(loaded: Loaded) -> float:
     """Return what the plan reckons with."""
-    from smxgb.training.plan import GPU_BASE, Memory, make_plan  # noqa: PLC0415
+    from smxgb.training.memory_plan import GPU_BASE, Memory, make_plan  # noqa: PLC0415
 
     shape = loaded.channels["train"].summary.shape(len(loaded.schema.names))
     from smxgb.settings import parse  # noqa: PLC0415

@@ -139,8 +139,8 @@ def write_sparse(path: Path, rows: int, columns: int) -> None:
 
 def write_records(path: Path, rows: Iterator[tuple[float, list[float], list[int]]]) -> None:
     """Write labels, values and keys as RecordIO-protobuf."""
-    from smxgb.rows.readers.framing import HEADER, MAGIC  # noqa: PLC0415 - only here
     from smxgb.rows.readers.recordio.record_schema import Record  # noqa: PLC0415
+    from smxgb.rows.readers.recordio_framing import HEADER, MAGIC  # noqa: PLC0415 - only here
 
     with path.open("wb") as stream:
         for label, values, keys in rows:

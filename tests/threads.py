@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from smxgb.errors import UserError
-from smxgb.rows.group import Group
+from smxgb.rows.worker_group import Group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -24,9 +24,9 @@ from smxgb.job.content_types import (
 )
 from smxgb.job.data_files import DataFile, ListedFile, blaming_changes, is_data
 from smxgb.job.job import Job, load_job
+from smxgb.job.mode import Device, Mode, Team, choose_team
 from smxgb.job.overlap import overlaps
 from smxgb.job.sources import Sources, read_hyperparameters, read_settings
-from smxgb.job.team import Device, Mode, Team, choose_team
 
 __all__ = [
     "BOM",

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from smxgb.environment import Paths, can_write, read_hosts, read_json, state_of
 from smxgb.errors import Mistakes, UserError
 from smxgb.job.base_model import find_base_model
+from smxgb.job.mode import choose_team, refuse_pipes
 from smxgb.job.sources import SAGEMAKER, Sources, read_channels, read_settings
-from smxgb.job.team import choose_team, refuse_pipes
 from smxgb.machine import read_machine
 from smxgb.settings import kind_of, tunes_on_train
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from smxgb.environment import Hosts
     from smxgb.job.base_model import BaseModel
     from smxgb.job.channels import Channels
-    from smxgb.job.team import Team
+    from smxgb.job.mode import Team
     from smxgb.machine import Machine
     from smxgb.settings import Hyperparameters, Parsed
 

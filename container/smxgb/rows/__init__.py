@@ -3,7 +3,6 @@
 from smxgb.rows.batch import CELL_BYTES, Batch, FloatArray, GroupArray, Sparse
 from smxgb.rows.bodies import BODY_TYPES, BodyForm, Rows, answer_records, body_form, read_body
 from smxgb.rows.features import count_features, settle
-from smxgb.rows.group import FLAG, Group, Joined, Solo
 from smxgb.rows.loading import Loaded, load
 from smxgb.rows.query_groups import Runs
 from smxgb.rows.readers import Reader, open_reader
@@ -14,6 +13,7 @@ from smxgb.rows.schema import Declared, Layout, Schema
 from smxgb.rows.signature import ATTRIBUTE, Signature, UnfitError
 from smxgb.rows.store import Stored, reading_bytes
 from smxgb.rows.summary import Shape, Summary, no_rows, summarise
+from smxgb.rows.worker_group import FLAG, Group, Joined, Solo
 
 __all__ = [
     "ATTRIBUTE",

@@ -17,9 +17,9 @@ from pydantic import TypeAdapter
 from smxgb.errors import Mistakes, UserError
 from smxgb.job import ContentType, Name
 from smxgb.rows.columns import aligned
-from smxgb.rows.group import COUNT, TEXT
 from smxgb.rows.schema import Declared, Layout
 from smxgb.rows.summary import Summary, no_rows
+from smxgb.rows.worker_group import COUNT, TEXT
 from smxgb.wording import printable
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from smxgb.job import Channel, Channels
     from smxgb.rows.batch import GroupArray
-    from smxgb.rows.group import Group
     from smxgb.rows.query_groups import QueryGroups
+    from smxgb.rows.worker_group import Group
 
 COMPARED = 1 << 20
 """Ids of groups, of all workers together, that are compared at a time."""

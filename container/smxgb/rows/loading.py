@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from smxgb.job import Channel, ContentType, Job
-    from smxgb.rows.group import Group
     from smxgb.rows.readers import Reader
     from smxgb.rows.reading import ReadingSettings
     from smxgb.rows.schema import Declared, Schema
+    from smxgb.rows.worker_group import Group
     from smxgb.supervision.link import Link
 
 

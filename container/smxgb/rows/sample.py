@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from smxgb.rows.batch import Batch, FloatArray
-    from smxgb.rows.group import Group
     from smxgb.rows.schema import Schema
+    from smxgb.rows.worker_group import Group
 
     type Keys = npt.NDArray[np.uint32]
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
-from smxgb.rows.group import COUNT, FLAG, TEXT
 from smxgb.rows.readers import can_be_cut
+from smxgb.rows.worker_group import COUNT, FLAG, TEXT
 from smxgb.wording import printable, readable_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from smxgb.job import Channel, DataFile
-    from smxgb.rows.group import Group
+    from smxgb.rows.worker_group import Group
 
 SAMPLED_FILES = 20
 SAMPLED_BYTES = 65_536

@@ -1,8 +1,8 @@
 """Settings: the declared table, and the way from SageMaker's texts to the checked settings of a job."""
 
-from smxgb.settings.constraints import resolve_constraints
-from smxgb.settings.declaration import DASHBOARD_PORT, Hyperparameters, Method
 from smxgb.settings.description import describe, settings_table
+from smxgb.settings.feature_constraints import resolve_constraints
+from smxgb.settings.hyperparameters import DASHBOARD_PORT, Hyperparameters, Method
 from smxgb.settings.label_domains import BINARY, DISTINCT, GAINED, PROBABILITY, WHOLE_GRADE, Domain, Labels
 from smxgb.settings.metric_choice import tunes_on_train
 from smxgb.settings.metrics import CURVES, METRICS, Curve, Metric

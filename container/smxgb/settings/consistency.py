@@ -5,13 +5,13 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from smxgb.settings.declaration import DASHBOARD_PORT
+from smxgb.settings.hyperparameters import DASHBOARD_PORT
 from smxgb.settings.objectives import OBJECTIVES, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from smxgb.settings.declaration import Hyperparameters
+    from smxgb.settings.hyperparameters import Hyperparameters
 
 type Finding = tuple[frozenset[str], str]
 """The settings that a sentence speaks of, by their names, and the sentence."""

@@ -6,14 +6,14 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from smxgb.settings.declaration import OBSOLETE, TRAITS, Hyperparameters
+from smxgb.settings.hyperparameters import OBSOLETE, TRAITS, Hyperparameters
 from smxgb.settings.metrics import METRICS, MOST_DEFINITIONS, metric_definitions
 from smxgb.settings.upstream import defaults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smxgb.settings.declaration import Use
+    from smxgb.settings.hyperparameters import Use
 
 _UNBOUNDED = 2**31 - 1
 

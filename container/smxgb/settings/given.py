@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from smxgb.settings.declaration import NAMES, OBSOLETE, Hyperparameters
-from smxgb.settings.decoding import delimiter, is_unset
+from smxgb.settings.hyperparameters import NAMES, OBSOLETE, Hyperparameters
+from smxgb.settings.spellings import delimiter, is_unset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

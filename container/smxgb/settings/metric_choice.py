@@ -23,7 +23,7 @@ from smxgb.settings.objectives import OBJECTIVES, kind_of
 
 if TYPE_CHECKING:
     from smxgb.errors import Mistakes
-    from smxgb.settings.declaration import Hyperparameters
+    from smxgb.settings.hyperparameters import Hyperparameters
 
 _DATA_SET = re.compile(r"\s*(train|validation)[:-]", re.IGNORECASE)
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from smxgb.literals import number, whole_number
-from smxgb.settings.declaration import OBSOLETE
-from smxgb.settings.decoding import is_unset, listed, switch, word
 from smxgb.settings.given import Given
+from smxgb.settings.hyperparameters import OBSOLETE
+from smxgb.settings.spellings import is_unset, listed, switch, word
 from smxgb.settings.value_types import Fraction, Switch
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from pydantic import ValidationError
 
 from smxgb.errors import Mistakes
 from smxgb.settings import consistency, upstream
-from smxgb.settings.declaration import TRAITS, Hyperparameters
 from smxgb.settings.description import allowed, choices
 from smxgb.settings.given import sort_items
+from smxgb.settings.hyperparameters import TRAITS, Hyperparameters
 from smxgb.settings.metric_choice import choose_metrics
 from smxgb.settings.old_names import modernise
 from smxgb.settings.undeclared import passed_through

@@ -6,17 +6,17 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from smxgb.settings import upstream
-from smxgb.settings.declaration import NAMES
-from smxgb.settings.decoding import is_unset
 from smxgb.settings.given import Given
+from smxgb.settings.hyperparameters import NAMES
 from smxgb.settings.objectives import kind_of
+from smxgb.settings.spellings import is_unset
 from smxgb.wording import short
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from smxgb.errors import Mistakes
-    from smxgb.settings.declaration import Hyperparameters
+    from smxgb.settings.hyperparameters import Hyperparameters
 
 _FOR_COORD_DESCENT = frozenset({"random", "greedy", "thrifty"})
 _FOREIGN = {

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from smxgb.literals import unquoted, whole_number
-from smxgb.settings.declaration import TRAITS
-from smxgb.settings.decoding import listed, mapping
+from smxgb.settings.hyperparameters import TRAITS
+from smxgb.settings.spellings import listed, mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from smxgb.settings.declaration import Hyperparameters
+    from smxgb.settings.hyperparameters import Hyperparameters
 
 INTERNAL = frozenset(
     {

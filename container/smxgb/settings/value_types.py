@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from smxgb.limits import PORTS, RESTARTS, SECONDS
 from smxgb.literals import bare, number, whole_number
-from smxgb.settings.decoding import by_name, column, delimiter, items, switch, word, word_or_switch
+from smxgb.settings.spellings import by_name, column, delimiter, items, switch, word, word_or_switch
 
 ColumnRef = str | int
 """A column by name, or by its index in the file before any is dropped; negative counts from the end.

@@ -3,7 +3,7 @@
 from smxgb.training.checks import Checked, Seen, check_rows
 from smxgb.training.gpu import stay_near
 from smxgb.training.journal import checkpoint_outlook
-from smxgb.training.plan import UNCERTAINTY, Memory, Plan, free_memory, make_plan
+from smxgb.training.memory_plan import UNCERTAINTY, Memory, Plan, free_memory, make_plan
 from smxgb.training.report import start_block
 from smxgb.training.worker import run
 

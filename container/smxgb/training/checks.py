@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from smxgb.errors import Mistakes
 from smxgb.settings import kind_of, resolve_constraints
 from smxgb.training.labels import check_all_labels, check_labels
-from smxgb.training.plan import make_plan
+from smxgb.training.memory_plan import make_plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from smxgb.rows import Schema, Shape, Stored, Summary
     from smxgb.settings import Labels, Parsed
-    from smxgb.training.plan import Memory, Plan
+    from smxgb.training.memory_plan import Memory, Plan
 
 
 @dataclass(frozen=True)

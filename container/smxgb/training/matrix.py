@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from smxgb.rows import Batch, FloatArray, Schema, Stored
-    from smxgb.training.plan import MatrixKind
+    from smxgb.training.memory_plan import MatrixKind
 
 
 @dataclass(frozen=True)

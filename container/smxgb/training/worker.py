@@ -30,6 +30,7 @@ from smxgb.training.checks import Seen, check_groups, check_rows
 from smxgb.training.evaluation import Evaluator, evaluation_line
 from smxgb.training.journal import open_journal
 from smxgb.training.matrix import MatrixOptions, build_matrix
+from smxgb.training.memory_plan import free_memory
 from smxgb.training.metrics import Problem
 from smxgb.training.model import are_alike, probe
 from smxgb.training.notices import (
@@ -41,7 +42,6 @@ from smxgb.training.notices import (
     about_watching_train,
 )
 from smxgb.training.phases import PhaseClock, RoundClock
-from smxgb.training.plan import free_memory
 from smxgb.training.report import closing_line, final_report, start_block
 from smxgb.wording import counted
 

@@ -22,7 +22,7 @@ from smxgb.rows.reading import ReadingSettings
 from smxgb.rows.shares import Share, share, split
 
 if TYPE_CHECKING:
-    from smxgb.rows.group import Group
+    from smxgb.rows.worker_group import Group
 
 
 def channel(folder: Path, content_type: str = "csv") -> Channel:

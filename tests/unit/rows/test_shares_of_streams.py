@@ -10,8 +10,8 @@ import pytest
 
 from smxgb.errors import UserError
 from smxgb.job import Channel, DataFile
-from smxgb.rows.group import Solo
 from smxgb.rows.shares import share, split
+from smxgb.rows.worker_group import Solo
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from smxgb.job import CONTENT_TYPES
-from smxgb.settings.declaration import NAMES, OBSOLETE, TRAITS
 from smxgb.settings.description import allowed, choices, describe, settings_table
+from smxgb.settings.hyperparameters import NAMES, OBSOLETE, TRAITS
 from smxgb.settings.metrics import METRICS
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from tests.unit.settings.parsed import parsed
 
 from smxgb.errors import UserError
 from smxgb.settings import booster_params, parse
-from smxgb.settings.declaration import OBSOLETE
+from smxgb.settings.hyperparameters import OBSOLETE
 
 
 def test_the_settings_of_a_typical_notebook_are_taken_unchanged() -> None:

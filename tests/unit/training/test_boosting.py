@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.metrics import accuracy_score
 
-from smxgb.rows.group import Solo
+from smxgb.rows.worker_group import Solo
 from smxgb.settings.metrics import parse_metric
 from smxgb.training.boosting import EarlyStopping, Recipe, Run, boost, finish
 from smxgb.training.evaluation import Evaluator, Values, evaluation_line, fixed_point, parse_evaluation

@@ -7,7 +7,7 @@ from smxgb.rows.schema import Schema
 from smxgb.rows.summary import Shape, Summary
 from smxgb.settings import Labels, Parsed, parse
 from smxgb.training.checks import Seen, check_all_rows, check_rows
-from smxgb.training.plan import Memory
+from smxgb.training.memory_plan import Memory
 
 
 def settings(**given: object) -> Parsed:

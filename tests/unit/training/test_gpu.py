@@ -20,14 +20,14 @@ from smxgb.rows.summary import Shape, Summary
 from smxgb.settings import parse
 from smxgb.training import gpu
 from smxgb.training.matrix import MatrixOptions, build_matrix
-from smxgb.training.plan import Memory, make_plan
+from smxgb.training.memory_plan import Memory, make_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from smxgb.settings import Parsed
-    from smxgb.training.plan import Plan
+    from smxgb.training.memory_plan import Plan
 
 COLUMNS = 3
 

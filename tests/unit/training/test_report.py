@@ -7,7 +7,7 @@ import pytest
 from smxgb.environment import Hosts, Paths
 from smxgb.job import Channel, Channels, DataFile
 from smxgb.job.job import Job
-from smxgb.job.team import Choice, Team
+from smxgb.job.mode import Choice, Team
 from smxgb.machine import Machine
 from smxgb.settings import parse
 from smxgb.training.report import start_block

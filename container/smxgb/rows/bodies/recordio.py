@@ -11,10 +11,10 @@ from scipy.sparse import csr_matrix
 from smxgb.errors import UserError
 from smxgb.rows.bodies.body import SOURCE, finite
 from smxgb.rows.readers.csr import ascending
-from smxgb.rows.readers.framing import HEADER, MAGIC
 from smxgb.rows.readers.recordio.reader import read_blocks
 from smxgb.rows.readers.recordio.record_schema import Record
 from smxgb.rows.readers.recordio.records import read_records
+from smxgb.rows.readers.recordio_framing import HEADER, MAGIC
 from smxgb.rows.signature import UnfitError
 
 if TYPE_CHECKING:

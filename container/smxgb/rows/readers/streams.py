@@ -12,8 +12,8 @@ import pyarrow as pa
 from smxgb.errors import JobError, UserError
 from smxgb.job import ListedFile, Rejoined, decompressed, foreign, is_compressed, read_fully
 from smxgb.log import log
-from smxgb.rows.readers.framing import payloads
 from smxgb.rows.readers.pipe import Pipe
+from smxgb.rows.readers.recordio_framing import payloads
 from smxgb.rows.readers.row_rules import shown_file
 
 if TYPE_CHECKING:

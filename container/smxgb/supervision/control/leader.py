@@ -10,7 +10,6 @@ from smxgb.limits import beat_of
 from smxgb.log import log
 from smxgb.supervision.control.clock import Clock, Interval
 from smxgb.supervision.control.connections import Connections
-from smxgb.supervision.control.door import Door, Guest
 from smxgb.supervision.control.failures import (
     OTHER_KEY,
     absent,
@@ -22,6 +21,7 @@ from smxgb.supervision.control.failures import (
     silent,
     unequal,
 )
+from smxgb.supervision.control.listener import Door, Guest
 from smxgb.supervision.control.restarts import Restarts
 from smxgb.supervision.control.wire import NEWS, PATIENCE
 from smxgb.supervision.messages import (

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.supervision.control.channel import HAS, KEY, NAMES, Channel, arrive
 
 from smxgb.errors import PlatformError, UserError
-from smxgb.supervision.control.door import MOST_ASKING
+from smxgb.supervision.control.listener import MOST_ASKING
 from smxgb.supervision.control.wire import Wire
 from smxgb.supervision.messages import (
     Abort,

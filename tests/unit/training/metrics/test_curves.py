@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 from tests.threads import by_all
 
-from smxgb.rows.group import Solo
+from smxgb.rows.worker_group import Solo
 from smxgb.training.metrics import Problem, Truth, areas, curve_value, rankings
 from smxgb.training.metrics.curves import MOST_MERGED
 

@@ -14,9 +14,9 @@ from smxgb.rows.batch import SPARSE, Sparse
 from smxgb.rows.prefetch import in_order
 from smxgb.rows.readers.column_picks import ColumnPicks, column_picks, from_dense, from_sparse, numbered
 from smxgb.rows.readers.csr import ascending, first_infinite
-from smxgb.rows.readers.framing import HEADER, LENGTH_BITS, MAGIC, cut_off, parse_header
 from smxgb.rows.readers.reader import Reader
 from smxgb.rows.readers.recordio.records import RecordRows, read_records
+from smxgb.rows.readers.recordio_framing import HEADER, LENGTH_BITS, MAGIC, cut_off, parse_header
 from smxgb.rows.readers.row_rules import FLOAT_GROUPS, as_floats, clean, merged, with_infinities_told
 from smxgb.rows.readers.streams import beginning, open_streams
 from smxgb.rows.schema import Declared, Schema

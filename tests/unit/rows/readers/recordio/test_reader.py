@@ -19,9 +19,9 @@ from tests.recordio import field, framed, record, tensor, varint
 from smxgb.errors import UserError
 from smxgb.job import DataFile
 from smxgb.rows.batch import Sparse
-from smxgb.rows.readers.framing import FramePart, parse_header
 from smxgb.rows.readers.recordio import reader, records
 from smxgb.rows.readers.recordio.reader import read_blocks
+from smxgb.rows.readers.recordio_framing import FramePart, parse_header
 from smxgb.rows.readers.streams import Stream
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from smxgb.log import log
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from smxgb.settings.declaration import Hyperparameters
+    from smxgb.settings.hyperparameters import Hyperparameters
     from smxgb.settings.value_types import ColumnRef, Sign
 
 

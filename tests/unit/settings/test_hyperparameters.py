@@ -7,8 +7,8 @@ import xgboost as xgb
 from tests.unit.settings.parsed import parsed, train
 
 from smxgb.settings import booster_params, resolve_constraints, upstream
-from smxgb.settings.declaration import NAMES, TRAITS
 from smxgb.settings.description import choices
+from smxgb.settings.hyperparameters import NAMES, TRAITS
 from smxgb.settings.objectives import Objective
 
 OF_XGBOOST = [name for name, trait in TRAITS.items() if trait.use == "xgboost"]

@@ -8,7 +8,7 @@ import pytest
 from smxgb.environment import Hosts
 from smxgb.errors import Mistakes
 from smxgb.job.channels import Channel, Channels
-from smxgb.job.team import Team, choose_team, refuse_pipes
+from smxgb.job.mode import Team, choose_team, refuse_pipes
 from smxgb.machine import Machine
 from smxgb.settings import parse
 

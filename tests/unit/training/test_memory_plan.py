@@ -7,7 +7,7 @@ import pytest
 from smxgb.errors import PlatformError
 from smxgb.rows.summary import Shape
 from smxgb.settings import parse
-from smxgb.training.plan import MIB, UNCERTAINTY, Memory, Plan, choose_matrix, make_plan
+from smxgb.training.memory_plan import MIB, UNCERTAINTY, Memory, Plan, choose_matrix, make_plan
 
 ROWS = 1_000_000
 
