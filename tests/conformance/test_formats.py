@@ -89,12 +89,12 @@ def send(fifo: Path, contents: Iterable[bytes]) -> None:
 
 
 def trees(done: Outcome) -> bytes:
-    """Return the model without what names the format: column names, and libsvm's first index."""
+    """Return the model without what names the format: column names, libsvm's first index, the label."""
     assert done.code == 0, done.log
     booster = done.booster()
     booster.feature_names = None
     booster.feature_types = None
-    booster.set_attr(libsvm_indexing=None)
+    booster.set_attr(libsvm_indexing=None, smxgb=None)
     return bytes(booster.save_raw("ubj"))
 
 

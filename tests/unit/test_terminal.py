@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 WATCH = """
 import sys, time
 from pathlib import Path
-from smxgb.log import log
+from smxgb.log import log, log_values
 from smxgb.supervision.messages import RoundDone
 from smxgb.terminal import round_bar
 with round_bar(Path(sys.argv[1])) as on_round:
     if on_round is None:
         print("no bar")
     for number in range(3):
-        log(f"[{number}]\\ttrain-rmse:1.5")
+        log_values(f"[{number}]\\ttrain-rmse:1.5")
         if on_round:
             time.sleep(0.15)
             on_round(RoundDone(number, 3))

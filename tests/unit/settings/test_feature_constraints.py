@@ -90,5 +90,5 @@ def test_a_name_that_is_a_number_comes_before_the_position(
     job = parsed(interaction_constraints=group)
     found = resolve_constraints(job.settings, ["a", "0", "2"])
     assert json.loads(str(found["interaction_constraints"])) == [positions]
-    line = "interaction_constraints: 0 is taken for the name of feature 1, and not for the position of 'a'.\n"
+    line = "interaction_constraints: 0 is taken for the name of feature 1, not for the position of 'a'.\n"
     assert (line in capsys.readouterr().out) == (group == "[[2, 0]]")

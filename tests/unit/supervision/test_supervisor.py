@@ -58,6 +58,12 @@ class Job:
         path = self.base / "output" / "failure"
         return path.read_text() if path.exists() else None
 
+    @property
+    def results(self) -> list[Path]:
+        """The files of the model and output folders, without the failure file."""
+        files = [path for name in ("model", "output") for path in (self.base / name).rglob("*")]
+        return [path for path in files if path.is_file() and path.name != "failure"]
+
     def write(self, name: str, text: str = "") -> Path:
         path = self.base / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -290,7 +296,7 @@ def test_results_get_their_names_when_the_work_has_succeeded(job: Job) -> None:
 @pytest.mark.parametrize("end", ["os._exit(1)", "fail('a')", "os.kill(os.getpid(), 9)"])
 def test_results_that_were_written_before_a_failure_do_not_stay(job: Job, end: str) -> None:
     assert job.run(WRITE + end)[0] != 0
-    assert not [path for path in job.base.rglob("*") if path.is_file() and path.name != "failure"]
+    assert not job.results
 
 
 def test_results_that_were_written_before_a_stop_do_not_stay(job: Job) -> None:
@@ -299,7 +305,7 @@ def test_results_that_were_written_before_a_stop_do_not_stay(job: Job) -> None:
         process.stdout.readline()
         process.terminate()
         assert process.wait(10) == 143
-    assert not [path for path in job.base.rglob("*") if path.is_file() and path.name != "failure"]
+    assert not job.results
 
 
 def test_results_that_can_not_get_their_names_make_the_job_a_failure(job: Job) -> None:
@@ -372,7 +378,6 @@ while Path("/proc", text).exists():
     time.sleep(0.01)
 link.send(Succeeded("collected"))
 """
-    job.base.mkdir()
     assert job.run(work, subreaper)[:2] == (0, "collected\n")
 
 

@@ -43,8 +43,11 @@ def affinity(gpu):
 utils.get_cpu_affinity = affinity
 os.environ["SAGEMAKER_BASE_DIR"] = sys.argv[1]
 from smxgb.supervision.link import Link
+from smxgb.supervision.messages import Rendezvous, encode
 from smxgb.trainers.dask_cluster import run_worker
-run_worker(Link(), "tcp://127.0.0.1:9", "token", 0, "0")
+reading, writing = os.pipe()
+os.write(writing, encode(Rendezvous({"scheduler": "tls://127.0.0.1:9"}, ())) + b"\\n")
+run_worker(Link(reading), 0, "0")
 """
 
 

@@ -308,7 +308,7 @@ def test_a_thread_that_can_not_be_started_is_said_at_once(monkeypatch: pytest.Mo
     with monkeypatch.context() as patch:
         patch.setattr("threading.Thread.start", refuse)
         channel = Channel(start_timeout=900)
-    assert "can't start new thread" in channel.cause(0).mistakes[0]
+    assert "no more processes or threads can be started" in channel.cause(0).mistakes[0]
 
 
 def test_a_connection_for_which_there_is_no_thread_is_taken_later(
