@@ -96,6 +96,7 @@ def test_a_null_does_not_stand_for_the_number_of_rounds(text: object) -> None:
             '{"age": 3}',
             'it must be -1, 0 or 1 for each feature, as (1,0,-1) or {"age": 1}.',
         ),
+        ("label_column", '["y1","y2"]', "it must be a column's name, or its index (negative: from the end)."),
         ("csv_header", "maybe", "it must be one of auto, true, false."),
         ("control_port", "80", "it must be a whole number from 1024 to 65535."),
     ],
