@@ -7,6 +7,7 @@ what runs anywhere.
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 type Channels = Mapping[str, Source | pd.DataFrame | bytes]
 
+OWN_PORTS = range(20_000, 30_000)
 DEADLINE = 60.0
 """Seconds within which whatever is awaited must have happened."""
 
@@ -198,12 +200,12 @@ def hosts_of(
 
 
 def free_ports(address: str, count: int) -> list[int]:
-    """Return ports that nobody listens on."""
-    sockets = [socket.create_server((address, 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    """Return ports that nobody listens on, below those that the kernel gives to connections by itself."""
+    ports: set[int] = set()
+    while len(ports) < count:
+        with suppress(OSError), socket.create_server((address, secrets.choice(OWN_PORTS))) as listener:
+            ports.add(listener.getsockname()[1])
+    return list(ports)
 
 
 def wait_until(condition: object, what: str, seconds: float = DEADLINE) -> None:

@@ -188,12 +188,12 @@ def test_what_is_remarkable_in_the_rows_of_all_hosts_is_said_by_the_first(
     with hosts_of(tmp_path, shards, settings, distribution="ShardedByS3Key") as job:
         leader, other = outcomes = job.run()
     assert_trained(outcomes)
-    leak, watched = [line for line in leader.log.splitlines() if line.startswith("Notice: ")]
+    watched, leak = [line for line in leader.log.splitlines() if line.startswith("Notice: ")]
     assert leak.startswith("Notice: The column 'k' tells the label exactly")
     assert watched.startswith("Notice: Early stopping watches the rows that are trained on")
     assert "Notice: " not in other.log
     report = json.loads(leader.output_data["metrics.json"])
-    assert [f"Notice: {text}" for text in report["notices"]] == [leak, watched]
+    assert [f"Notice: {text}" for text in report["notices"]] == [watched, leak]
     assert report["monitored"] == "train-accuracy"
 
 

@@ -120,7 +120,8 @@ def test_hosts_with_different_hyperparameters_are_told_at_once(tmp_path: Path) -
 
 @pytest.mark.parametrize("mode", [{}, DASK], ids=["single", "dask"])
 def test_work_that_is_stopped_on_one_host_alone_is_missed(tmp_path: Path, mode: dict[str, object]) -> None:
-    with hosts_of(tmp_path, shards()[:1], {**ENDLESS, **mode, "silence_timeout": 3}) as job:
+    settings = {**ENDLESS, **mode, "silence_timeout": 3, "max_restarts": 0}
+    with hosts_of(tmp_path, shards()[:1], settings) as job:
         job.start()
         job[0].wait_for("[3]\t")
         begin = time.monotonic()
