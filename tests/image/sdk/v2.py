@@ -14,6 +14,7 @@ from sagemaker.inputs import TrainingInput
 from sagemaker.local import LocalSession
 from sagemaker.serializers import CSVSerializer
 
+sys.excepthook = sys.__excepthook__  # the SDK's own draws an exception for minutes
 job = json.loads(Path(sys.argv[1]).read_text())
 session = LocalSession()
 session.config = {
@@ -53,7 +54,8 @@ if "serve" in job:
         max_payload=1,
         output_path=f"file://{job['output']}/transformed",
     )
-    transformer.transform(f"file://{rows.parent}", content_type="text/csv", split_type="Line")
+    # In local mode the call returns when all is done; to wait would ask AWS for the log.
+    transformer.transform(f"file://{rows.parent}", content_type="text/csv", split_type="Line", wait=False)
     transformed = [
         float(line)
         for path in sorted(Path(job["output"], "transformed").rglob("*.out"))
