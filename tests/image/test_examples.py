@@ -185,7 +185,7 @@ def test_the_benchmark_starts_its_grid_and_prints_its_table(cloud: Cloud, tmp_pa
     table = cloud.run(*program, "show", tmp_path / "jobs.json").splitlines()
     assert table[0].startswith("| mode | instance | count | status | training s | billed s | cost USD |")
     assert len(table) == 2 + len(started)
-    assert "| all GPUs | ml.p3.8xlarge | 2 | Completed |" in table[-1]
+    assert "| all GPUs | ml.g5.12xlarge | 2 | Completed |" in table[-1]
 
 
 def run_locally(folder: Path, sdk: str, example: str, *options: str | Path) -> str:
