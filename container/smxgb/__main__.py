@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +21,7 @@ from smxgb.supervision.link import diagnose
 from smxgb.terminal import round_bar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
 def main() -> int:
@@ -101,7 +103,7 @@ def _check(arguments: argparse.Namespace) -> int:
     channels = {name: path for name, path in folders.items() if path}
     sources = Sources(arguments.hyperparameters, channels or None)
     paths = Paths.from_environ(process_environ())
-    try:
+    with _reported() as end:
         _check_options(arguments, channels)
         if arguments.listing:
             hosts = 1 if arguments.hosts is None else arguments.hosts
@@ -112,12 +114,7 @@ def _check(arguments: argparse.Namespace) -> int:
             log("The settings alone show no mistake. Give --train FOLDER to have the data checked too.")
         else:
             perform_dry_run(load_job(process_environ(), sources))
-    except Exception as error:  # noqa: BLE001 - whatever it is, it gets reported
-        failure = diagnose(error)
-        for line in failure.lines():
-            log_error(line)
-        return failure.exit_code
-    return 0
+    return end.code
 
 
 def _predict(arguments: argparse.Namespace) -> int:
@@ -126,14 +123,29 @@ def _predict(arguments: argparse.Namespace) -> int:
     processes.keep_out_unneeded()
     from smxgb.serving.files import Prediction, predict_files  # noqa: PLC0415 - after what is kept out
 
-    try:
+    with _reported() as end:
         predict_files(Prediction(arguments.model, arguments.files, arguments.output, arguments.label_first))
-    except Exception as error:  # noqa: BLE001 - whatever it is, it gets reported
+    return end.code
+
+
+@dataclass
+class _End:
+    """How a command ends: its exit code."""
+
+    code: int = 0
+
+
+@contextmanager
+def _reported() -> Iterator[_End]:
+    """Write every failure inside to the log, and put its exit code into the end that is yielded."""
+    end = _End()
+    try:
+        yield end
+    except Exception as error:  # noqa: BLE001 - every failure is reported
         failure = diagnose(error)
         for line in failure.lines():
             log_error(line)
-        return failure.exit_code
-    return 0
+        end.code = failure.exit_code
 
 
 def _check_options(arguments: argparse.Namespace, channels: Mapping[str, Path]) -> None:

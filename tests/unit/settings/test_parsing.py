@@ -143,7 +143,6 @@ def test_mistakes_may_be_taken_together_with_those_of_the_rest_of_the_job() -> N
 def test_an_ordinary_job_is_parsed_without_xgboost() -> None:
     code = """
 import sys
-from smxgb.settings.hyperparameters import TRAITS
 from smxgb.settings import parse
 parse({"num_round": "5", "objective": "binary:logistic", "eval_metric": "auc", "silent": "1"})
 sys.exit(bool({"numpy", "pandas", "pyarrow", "xgboost"} & set(sys.modules)))
