@@ -196,9 +196,15 @@ def test_other_categories_than_the_models_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        (model(pickle.dumps({"a": 1})), "is a pickled model, which may run code and is not opened: load it"),
-        (model(b"binf\x00\x01"), "is an old binary model, or none: load it with the XGBoost that wrote it"),
-        (model(b'{"learner": 1'), "is damaged, or no model of XGBoost"),
+        (
+            model(pickle.dumps({"a": 1})),
+            "is a pickled model, which is not opened, for a pickle can run any code. Unpickle it",
+        ),
+        (
+            model(b"binf\x00\x01"),
+            "is a binary model of XGBoost up to 1.7, which later versions can't read. Load it",
+        ),
+        (model(b'{"learner": 1'), "is no model of XGBoost, or is damaged: write the model again"),
         (model(archived(b"", "other"), "model.tar.gz"), "holds no xgboost-model: give the model.tar.gz"),
         (model(b"no archive", "model.tar.gz"), "can't be unpacked"),
         (

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from smxgb.environment import read_json
 from smxgb.errors import UserError
 from smxgb.job.data_files import find_files
+from smxgb.saved_models import check_format, not_a_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,12 +28,6 @@ if TYPE_CHECKING:
 CHANNEL = "model"
 FILE = "xgboost-model"
 ARCHIVES = (".tar.gz", ".tgz", ".tar")
-PICKLE = b"\x80"
-"""The first byte of what Python's pickle writes."""
-
-CONVERT = (
-    "load it with the XGBoost that wrote it, save it with booster.save_model('xgboost-model.ubj'), and give"
-)
 
 
 @dataclass(frozen=True)
@@ -157,15 +152,11 @@ def read_model(data: bytes, place: str) -> BaseModel:
     """Return the model of a file. Raises UserError if it is none; a pickled model is never unpickled."""
     import xgboost as xgb  # noqa: PLC0415 - most jobs have no such model, and start faster
 
-    if data[:1] == PICKLE:
-        raise UserError(f"{place} is a pickled model, which may run code and is not opened: {CONVERT} that.")
-    if not data.startswith(b"{"):
-        what = "is an old binary model, or none" if data else "is empty"
-        raise UserError(f"{place} {what}: {CONVERT} that.")
+    check_format(data, place)
     try:
         booster = xgb.Booster(model_file=bytearray(data))
     except xgb.core.XGBoostError:
-        raise UserError(f"{place} is damaged, or no model of XGBoost: {CONVERT} that.") from None
+        raise not_a_model(place) from None
     learner = json.loads(booster.save_config())["learner"]
     names, index = booster.feature_names, booster.attr("libsvm_indexing")
     categories = _categories(booster, learner)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xgboost as xgb
 
-from smxgb.errors import AlgorithmError, UserError
+from smxgb.errors import AlgorithmError
+from smxgb.saved_models import check_format, not_a_model
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,37 +26,19 @@ PROBED_VALUES = 1 << 20
 """Two models are compared on at most 64 rows, and at most 1,048,576 values."""
 
 
-PICKLE, BINARY = b"\x80", b"binf"
-"""How a pickle of protocol 2 or later begins, and a binary model of XGBoost up to 1.7."""
-
-JSON = b"{"
-"""How a model in JSON or UBJSON begins."""
-
-
 def load_booster(data: bytearray, source: str) -> xgb.Booster:
     """Return the model in the bytes of a file that XGBoost wrote as JSON or UBJSON.
 
-    `source` is the file as messages show it. A pickle is never unpickled: it can run any code.
+    `source` is the file as messages show it.
 
     Raises:
         UserError: If it is an old or pickled model, or none at all.
     """
-    if data[:1] == PICKLE:
-        raise UserError(
-            f"{source} is a pickled model, which is not read, for a pickle can run any code. Unpickle it "
-            "where it was made, and write it with booster.save_model('model.ubj')."
-        )
-    if data[:4] == BINARY or (data[:1] != JSON and b"gbtree" in data[:4096]):
-        raise UserError(
-            f"{source} is a binary model of XGBoost up to 1.7, which XGBoost {xgb.__version__} can't read. "
-            "Load it with XGBoost 1.7, and write it with booster.save_model('model.json')."
-        )
-    if data[:1] == JSON:
-        try:
-            return xgb.Booster(model_file=data)
-        except xgb.core.XGBoostError:
-            pass
-    raise UserError(f"{source} is no model of XGBoost, or is damaged.")
+    check_format(data, source)
+    try:
+        return xgb.Booster(model_file=data)
+    except xgb.core.XGBoostError:
+        raise not_a_model(source) from None
 
 
 def probe(booster: xgb.Booster) -> Margins:
