@@ -70,6 +70,15 @@ def test_a_good_job_is_described_and_nothing_is_written(tmp_path: Path, form: ob
     assert set(tmp_path.rglob("*")) == before
 
 
+def test_a_file_of_both_channels_is_noticed_before_anything_is_trained(tmp_path: Path) -> None:
+    rows = csv(table())
+    write_opt_ml(tmp_path, hyperparameters={"num_round": 5}, channels={"train": rows, "validation": rows})
+    done = check(tmp_path)
+    assert done.returncode == 0, done.stderr
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("Notice: "))
+    assert " are the same file. " in line
+
+
 def test_the_memory_is_that_of_one_of_the_workers_that_share_the_rows(tmp_path: Path) -> None:
     rows = pd.concat([table()] * 1000).astype(np.float32)
     settings = {"num_round": 5, "use_dask_gpu_training": "true", "device": "cpu"}

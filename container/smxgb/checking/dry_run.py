@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from smxgb.errors import Mistakes, UserError
-from smxgb.log import log
+from smxgb.job import overlaps
+from smxgb.log import log, notice
 from smxgb.rows import (
     Runs,
     Summary,
@@ -56,6 +57,8 @@ def perform_dry_run(job: Job) -> Shape:
     hosts = len(job.hosts.names)
     where = "on this host" if hosts == 1 else f"on {hosts} hosts"
     log(f"Workers: {hosts * job.team.workers}, {where}, each with {counted(job.threads, 'thread')}.")
+    for text in overlaps(job.channels.train, job.channels.validation):
+        notice(text)
     mistakes = Mistakes()
     declared, looks = _look_at_all(job, mistakes)
     # A plan for the rows of some channels would be wrong.
