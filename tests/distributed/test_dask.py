@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import socket
-from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from threading import Thread
@@ -14,45 +13,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import log_loss, root_mean_squared_error
-from tests.distributed.hosts import Host, Hosts, free_ports, hosts_of
+from tests.distributed.dask_hosts import dask_hosts, processes, rows_of
 from tests.opt_ml import Outcome, Source, csv, parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from tests.distributed.hosts import Channels
 
-DASK = {"use_dask_gpu_training": "true", "device": "cpu", "workers_per_host": 2}
 SETTINGS = {
     "objective": "binary:logistic",
     "num_round": 10,
     "max_depth": 3,
     "eval_metric": "logloss,accuracy",
 }
-
-
-@contextmanager
-def dask_hosts(
-    base: Path,
-    channels: Sequence[Channels],
-    hyperparameters: Mapping[str, object],
-    distribution: str | None = None,
-) -> Iterator[Hosts]:
-    """Write the folders of hosts whose scheduler has a port of its own."""
-    [port] = free_ports("127.0.0.1", 1)
-    settings = {**DASK, "scheduler_port": port, **hyperparameters}
-    with hosts_of(base, channels, settings, distribution=distribution) as job:
-        yield job
-
-
-def processes(host: Host) -> dict[str, int]:
-    """Return the processes of a running host by the command each runs, the workers by their index too."""
-    found = {}
-    for pid in Path(f"/proc/{host.supervisor}/task/{host.supervisor}/children").read_text().split():
-        words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
-        index = words[words.index("--index") + 1] if "--index" in words else ""
-        found[words[words.index("smxgb") + 1] + index] = int(pid)
-    return found
 
 
 def features_of(rows: int, columns: int = 5, seed: int = 5) -> pd.DataFrame:
@@ -88,18 +61,6 @@ def parts(table: pd.DataFrame, *sizes: int, write: Callable[..., Source] = parqu
         files |= source.files
         begin += size
     return Source(files, source.content_type)
-
-
-def rows_of(outcome: Outcome, channel: str = "train") -> tuple[list[list[int]], int]:
-    """Return the rows of each worker of each host, and of all, as the log has them."""
-    found = re.search(rf"^Rows of {channel}: (.*); together ([\d,]+)\.$", outcome.log, re.MULTILINE)
-    assert found, outcome.log
-    hosts = re.findall(r"\S+ ([\d,]+(?: \+ [\d,]+)*)(?:, |$)", found[1])
-    return [[number(count) for count in host.split(" + ")] for host in hosts], number(found[2])
-
-
-def number(text: str) -> int:
-    return int(text.replace(",", ""))
 
 
 def assert_trained(outcomes: list[Outcome]) -> Outcome:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 import pytest
+from tests.distributed.dask_hosts import dask_hosts, processes
 from tests.distributed.hosts import wait_until
 from tests.distributed.table import TABLE, Line
-from tests.distributed.test_dask import dask_hosts, processes
 from tests.opt_ml import Source
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost as xgb
+from tests.distributed.dask_hosts import dask_hosts, rows_of
 from tests.distributed.hosts import hosts_of
-from tests.distributed.test_dask import dask_hosts, rows_of
-from tests.distributed.test_formats import libsvm
-from tests.opt_ml import Outcome, Source, csv, parquet
+from tests.opt_ml import Outcome, Source, csv, libsvm, parquet
 
 if TYPE_CHECKING:
     from collections.abc import Callable

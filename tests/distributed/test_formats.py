@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import xgboost as xgb
 from tests.distributed.hosts import hosts_of
-from tests.opt_ml import Source
+from tests.opt_ml import Source, libsvm
 from tests.recordio import framed, record, tensor
 
 if TYPE_CHECKING:
@@ -17,16 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SETTINGS = {"num_round": 4, "max_depth": 3}
-
-
-def libsvm(table: pd.DataFrame) -> Source:
-    lines = [
-        " ".join(
-            [f"{label}", *(f"{index}:{value}" for index, value in enumerate(row) if not np.isnan(value))]
-        )
-        for label, *row in table.itertuples(index=False)
-    ]
-    return Source({"a.libsvm": "\n".join(lines).encode()}, "libsvm")
 
 
 def records(table: pd.DataFrame) -> Source:

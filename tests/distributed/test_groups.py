@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 import pytest
+from tests.distributed.dask_hosts import dask_hosts
 from tests.distributed.hosts import hosts_of
-from tests.distributed.test_dask import dask_hosts
 from tests.opt_ml import Outcome, Source, csv, parquet
 
 if TYPE_CHECKING:
