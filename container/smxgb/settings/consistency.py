@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
+from smxgb.limits import PORTS
 from smxgb.settings.hyperparameters import DASHBOARD_PORT
 from smxgb.settings.objectives import OBJECTIVES, kind_of
 
@@ -18,6 +19,7 @@ type Finding = tuple[frozenset[str], str]
 
 _LINEAR_UPDATERS = frozenset({"shotgun", "coord_descent"})
 _MODIFIERS = frozenset({"refresh", "prune"})
+_RESTARTS_TAKE_PORTS = "tracker_port takes one more port for each restart"
 
 
 def conflicts(settings: Hyperparameters, *, has_model: bool = False) -> Iterator[Finding]:
@@ -240,15 +242,26 @@ def _about_cross_validation(settings: Hyperparameters) -> Iterator[Finding]:
 
 
 def _about_ports(settings: Hyperparameters) -> Iterator[Finding]:
+    restarts = settings.max_restarts
+    last = settings.tracker_port + restarts
+    if last > PORTS[-1]:
+        yield _finding(
+            {"tracker_port", "max_restarts"},
+            f"tracker_port takes one more port for each of {restarts} restarts, and {last} is none: set "
+            f"tracker_port to {PORTS[-1] - restarts} or less.",
+        )
     owners: dict[int, str] = {DASHBOARD_PORT: "dashboard"} if settings.dashboard else {}
     for field in ("control_port", "tracker_port", "scheduler_port"):
-        port = getattr(settings, field)
-        if port in owners:
+        first = getattr(settings, field)
+        ports = range(first, last + 1) if field == "tracker_port" else range(first, first + 1)
+        if taken := [port for port in ports if port in owners]:
+            other = owners[taken[0]]
+            why = "" if taken[0] == first and other != "tracker_port" else f" ({_RESTARTS_TAKE_PORTS})"
             yield _finding(
-                {field, owners[port]},
-                f"{owners[port]} and {field} both use port {port}: set {field} to another one.",
+                {field, other},
+                f"{other} and {field} both use port {taken[0]}{why}: set {field} to another one.",
             )
-        owners.setdefault(port, field)
+        owners |= {port: field for port in ports if port not in owners}
 
 
 def _shown(numbers: tuple[float, ...]) -> str:

@@ -116,6 +116,17 @@ def test_settings_that_contradict_each_other_are_refused_as_xgboost_does(
             ),
         ),
         (
+            {"tracker_port": "7880", "max_restarts": "10", "scheduler_port": "7885"},
+            (
+                "control_port and tracker_port both use port 7890 (tracker_port takes one more port for each",
+                "tracker_port and scheduler_port both use port 7885 (tracker_port takes one more port",
+            ),
+        ),
+        (
+            {"tracker_port": "65500", "max_restarts": "40"},
+            ("and 65540 is none: set tracker_port to 65495 or less.",),
+        ),
+        (
             {"dashboard": "true", "scheduler_port": "8787"},
             ("dashboard and scheduler_port both use port 8787",),
         ),
@@ -148,6 +159,7 @@ def test_settings_that_contradict_each_other_for_the_container_are_refused(
     [
         {"objective": "multi:softprob"},
         {"scheduler_port": "8787"},
+        {"tracker_port": "7889", "max_restarts": "0"},
         {"objective": "multi:softprob", "num_class": "3", "eval_metric": "auc"},
         {"tree_method": "exact", "grow_policy": "lossguide"},
         {"booster": "gblinear", "tree_method": "exact", "max_depth": "0"},
