@@ -15,7 +15,6 @@ from pandas.testing import assert_frame_equal
 
 from smxgb.errors import UserError
 from smxgb.rows.batch import ROWS
-from smxgb.rows.readers.csv import blocks
 
 if TYPE_CHECKING:
     from tests.unit.rows.conftest import Data
@@ -613,7 +612,6 @@ def test_a_header_alone_is_no_row(csv: Data) -> None:
 
 
 def test_the_line_of_a_late_mistake_is_right(csv: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "block_size", lambda _: 64)
     monkeypatch.setattr("smxgb.rows.readers.csv.reader.block_size", lambda _: 64)
     text = "y,note,a\n" + '1,"two\nlines",2\n\n' * 1000 + "0,x,bad\n"
     assert csv.refused(text, drop=("note",))[0].startswith("train/a.csv, line 3002, column 2 ('a'): 'bad' is")
