@@ -19,7 +19,6 @@ type Finding = tuple[frozenset[str], str]
 
 _LINEAR_UPDATERS = frozenset({"shotgun", "coord_descent"})
 _MODIFIERS = frozenset({"refresh", "prune"})
-_RESTARTS_TAKE_PORTS = "tracker_port takes one more port for each restart"
 
 
 def conflicts(settings: Hyperparameters, *, has_model: bool = False) -> Iterator[Finding]:
@@ -242,26 +241,26 @@ def _about_cross_validation(settings: Hyperparameters) -> Iterator[Finding]:
 
 
 def _about_ports(settings: Hyperparameters) -> Iterator[Finding]:
-    restarts = settings.max_restarts
-    last = settings.tracker_port + restarts
-    if last > PORTS[-1]:
+    first, restarts = settings.tracker_port, settings.max_restarts
+    of_tracker = range(first, first + restarts + 1)
+    if of_tracker[-1] > PORTS[-1]:
         yield _finding(
             {"tracker_port", "max_restarts"},
-            f"tracker_port takes one more port for each of {restarts} restarts, and {last} is none: set "
-            f"tracker_port to {PORTS[-1] - restarts} or less.",
+            f"tracker_port takes one more port for each of {restarts} restarts, and {of_tracker[-1]} is no "
+            f"port: set tracker_port to {PORTS[-1] - restarts} or less.",
         )
     owners: dict[int, str] = {DASHBOARD_PORT: "dashboard"} if settings.dashboard else {}
     for field in ("control_port", "tracker_port", "scheduler_port"):
-        first = getattr(settings, field)
-        ports = range(first, last + 1) if field == "tracker_port" else range(first, first + 1)
+        ports = of_tracker if field == "tracker_port" else (getattr(settings, field),)
         if taken := [port for port in ports if port in owners]:
             other = owners[taken[0]]
-            why = "" if taken[0] == first and other != "tracker_port" else f" ({_RESTARTS_TAKE_PORTS})"
+            is_of_restart = "tracker_port" in {field, other} and taken[0] != first
+            why = " (tracker_port takes one more port for each restart)" if is_of_restart else ""
             yield _finding(
                 {field, other},
                 f"{other} and {field} both use port {taken[0]}{why}: set {field} to another one.",
             )
-        owners |= {port: field for port in ports if port not in owners}
+        owners = dict.fromkeys(ports, field) | owners
 
 
 def _shown(numbers: tuple[float, ...]) -> str:

@@ -123,8 +123,12 @@ def test_settings_that_contradict_each_other_are_refused_as_xgboost_does(
             ),
         ),
         (
+            {"tracker_port": "8786"},
+            ("tracker_port and scheduler_port both use port 8786: set scheduler_port to another one.",),
+        ),
+        (
             {"tracker_port": "65500", "max_restarts": "40"},
-            ("and 65540 is none: set tracker_port to 65495 or less.",),
+            ("and 65540 is no port: set tracker_port to 65495 or less.",),
         ),
         (
             {"dashboard": "true", "scheduler_port": "8787"},
