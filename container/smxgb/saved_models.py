@@ -11,6 +11,7 @@ JSON = b"{"
 """How a model in JSON or UBJSON begins."""
 
 CONVERT = "with booster.save_model('xgboost-model.ubj')."
+"""How a model is written so that this and later versions of XGBoost read it."""
 
 
 def check_format(data: bytes | bytearray, source: str) -> None:
