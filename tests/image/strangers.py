@@ -63,11 +63,14 @@ for ports in itertools.cycle(itertools.batched(range(32768, 61000), 250)):
 @contextmanager
 def stranger(network: str, kind: Kind, hosts: Sequence[str], base: Path) -> Iterator[Container]:
     """Run such a container, from before the hosts of these names are there until the block ends."""
-    options = ("--detach", "--network", network, "--ulimit", "nofile=4096")
+    # A name that Docker does not know (yet) it asks other name servers for: where those do not answer, it waits.
+    resolving = ("--dns-opt", "timeout:1", "--dns-opt", "attempts:1")
+    options = ("--detach", "--network", network, "--ulimit", "nofile=4096", *resolving)
     started = docker("run", *options, image("cpu"), "python", "-c", KNOCK, kind, *hosts)
     assert started.returncode == 0, started.stdout
     container = Container(started.stdout.strip().splitlines()[-1], base)
     try:
+        container.wait_for("{}", seconds=60)  # its first line: it has looked for the hosts once
         yield container
     finally:
         container.remove()

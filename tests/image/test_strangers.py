@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NAMES = ("algo-1", "algo-2")
-SETTINGS = {"objective": "reg:squarederror", "num_round": 600, "max_depth": 4, "nthread": 1}
+SETTINGS = {"objective": "reg:squarederror", "num_round": 1500, "max_depth": 4, "nthread": 1}
 MODES: dict[str, dict[str, object]] = {
     "collective": {},
     "dask": {"use_dask_gpu_training": "true", "device": "cpu", "workers_per_host": 2},
