@@ -38,13 +38,15 @@ MISSING = ["", "", "", "", "NA", "nan", "NaN", "null", "N/A", "None", "n/a", "<N
 class Case:
     """A random table in one or more formats, the settings of the job, and the oracle's trees.
 
-    `trees` is None where pandas or XGBoost can't read the table, `reason` says why.
+    `trees` is None where pandas or XGBoost can't read the table, `reason` says why. Nobody can tell whether
+    the first record is a header where it `may_be_row`: a job that takes it for one must say so.
     """
 
     sources: Mapping[str, Source]
     settings: Mapping[str, object]
     trees: str | None
     reason: str = ""
+    may_be_row: bool = False
 
 
 @dataclass
@@ -67,7 +69,8 @@ def random_case(seed: int) -> Case:
     text = dialect.text(table, chance, has_header=has_header)
     # Names that could be values of their columns look like a row: the job must be told that they are none.
     is_plain = not has_header or any(map(_is_name, chosen.numbers(table.names)))
-    settings |= dialect.settings(chance, has_header=has_header, is_plain=is_plain)
+    may_be_row = has_header and all(map(str.isdecimal, table.names)) and chance.random() < 0.5
+    settings |= dialect.settings(chance, has_header=has_header, is_plain=is_plain or may_be_row)
     try:
         with warnings.catch_warnings(action="error"):
             frame = dialect.read(text, has_header=has_header, words=chosen.words)
@@ -76,11 +79,24 @@ def random_case(seed: int) -> Case:
     except (ValueError, TypeError, IndexError, pd.errors.ParserWarning, xgb.core.XGBoostError) as error:
         return Case({"CSV": _csv(text)}, settings, None, f"{type(error).__name__}: {error}")
     sources = {"CSV": _csv(text)}
+    if "csv_header" in settings or is_plain:
+        first, second = _parts(chance, table, moved=has_header)
+        texts = [dialect.text(part, chance, has_header=has_header) for part in (first, second)]
+        sources["two files of CSV"] = Source({"1.csv": texts[0], "2.csv": texts[1]}, "text/csv")
     if has_header:
         sources["Parquet"] = _parquet(frame, chosen.words)
     elif not chosen.are_set and not features.dtypes.eq("category").any():
         sources["libsvm"] = _libsvm(features, label)
-    return Case(sources, settings, trees)
+    return Case(sources, settings, trees, may_be_row=may_be_row)
+
+
+def _parts(chance: Random, table: _Table, *, moved: bool) -> tuple[_Table, _Table]:
+    """Cut a table in two, the second part with its columns in another order if they may be `moved`."""
+    cut, order = chance.randint(2, len(table.cells) - 2), list(range(len(table.names)))
+    if moved:
+        chance.shuffle(order)
+    rows = [[row[index] for index in order] for row in table.cells[cut:]]
+    return _Table(table.names, table.cells[:cut]), _Table([table.names[index] for index in order], rows)
 
 
 def trees_of(booster: xgb.Booster) -> str:
@@ -156,6 +172,11 @@ def _table(chance: Random) -> _Table:
     names = chance.sample(NAMES, width)
     if chance.random() < 0.1:
         names = [str(number) for number in chance.sample(range(width + 1), width)]
+    if chance.random() < 0.1:
+        names = [chance.choice(names), *map(str, chance.sample(range(2010, 2022), width - 1))]
+    if chance.random() < 0.05:
+        first, step = chance.choice((0, 5, 400, 2001)), chance.randint(1, 20)
+        names = [str(first + step * index) for index in range(width)]
     kinds = ["number", *(chance.choice(_KINDS) for _ in range(width - 1))]
     if chance.random() < 0.4:
         chance.shuffle(kinds)

@@ -31,6 +31,8 @@ def differences(base: Path, seeds: range) -> tuple[list[str], int]:
             if done.code == 2:
                 continue
             trained += 1
+            if case.may_be_row and "its first record (" in done.log:
+                continue
             if done.code or case.trees is None or trees_of(done.booster()) != case.trees:
                 found.append(f"seed {seed}, {kind}: exit code {done.code}, {case.settings}; {case.reason}")
     return found, trained

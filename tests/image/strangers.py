@@ -63,7 +63,7 @@ for ports in itertools.cycle(itertools.batched(range(32768, 61000), 250)):
 @contextmanager
 def stranger(network: str, kind: Kind, hosts: Sequence[str], base: Path) -> Iterator[Container]:
     """Run such a container, from before the hosts of these names are there until the block ends."""
-    # A name that Docker does not know (yet) it asks other name servers for: where those do not answer, it waits.
+    # Docker asks other name servers for a host that has not started: where none answers, it waits.
     resolving = ("--dns-opt", "timeout:1", "--dns-opt", "attempts:1")
     options = ("--detach", "--network", network, "--ulimit", "nofile=4096", *resolving)
     started = docker("run", *options, image("cpu"), "python", "-c", KNOCK, kind, *hosts)

@@ -53,6 +53,12 @@ def label_index(settings: ReadingSettings) -> int | None:
     return next(index for index in count() if index not in others)
 
 
+def asked_names(settings: ReadingSettings) -> frozenset[str]:
+    """Return the columns that settings name, and do not count."""
+    refs = [*settings.drop, *settings.categorical, *settings.columns.values()]
+    return frozenset(ref for ref in refs if isinstance(ref, str) and index_of(ref) is None)
+
+
 def assigned(
     names: tuple[str, ...] | None,
     width: int,

@@ -13,7 +13,8 @@ from smxgb.rows.bodies.plain import LARGEST, plain_rows
 from smxgb.rows.readers.csv.blocks import CsvBlock, is_blank, line_end, read_blocks
 from smxgb.rows.readers.csv.cells import Cells
 from smxgb.rows.readers.csv.dialect import LIBSVM, numbered_records
-from smxgb.rows.readers.csv.header import is_header, read_head
+from smxgb.rows.readers.csv.evidence import NOTHING, judged
+from smxgb.rows.readers.csv.header import read_head
 from smxgb.rows.readers.csv.reader import worded
 from smxgb.rows.readers.csv.spelling import kind
 
@@ -124,8 +125,9 @@ def _header(text: str, delimiter: str, signature: Signature) -> Header:
     cells = _first(text, delimiter)
     if signature.names is None:
         records = [row for _, row in zip(range(2), _records(text, delimiter), strict=False)]
-        is_one = len(records) > 1 and not signature.categorical and is_header(records)
-        return "true" if is_one else "false"
+        has_words = any(kind(cell) == "text" for cell in cells)
+        is_one = has_words and len(records) > 1 and not signature.categorical
+        return "true" if is_one and judged(records, NOTHING).is_header else "false"
     lacking = signature.lacking(cells)
     is_misspelt = lacking and not signature.categorical and len(lacking) < signature.width
     # Numbers may be names and values; only text that names features shows that a header is meant.

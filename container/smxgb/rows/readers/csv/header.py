@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -13,18 +12,27 @@ from smxgb.job import BOM
 from smxgb.log import log, notice
 from smxgb.rows.readers.csv.blocks import CsvBlock, is_blank, line_end
 from smxgb.rows.readers.csv.dialect import SAMPLE, check_quotes, first_records, shown_cells
-from smxgb.rows.readers.csv.spelling import is_value, kind
-from smxgb.rows.row_numbers import counts_on
+from smxgb.rows.readers.csv.evidence import NOTHING, WHOLE, Known, Verdict, judged
+from smxgb.rows.readers.csv.spelling import kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-COUNTED_NAMES = 4
-"""So many names 0, 1, 2, ... are a header of pandas'; fewer may be a row."""
+    from smxgb.rows.readers.csv.evidence import Doubt
 
-YEARS = range(1800, 2201)
-
-WHOLE = re.compile(r"\d+", re.ASCII)
+DOUBTS: dict[Doubt, str] = {
+    "words above values": "is read as a row, and has words above values. If it is a header, set "
+    "csv_header=true.",
+    "numbers may be names": "is read as a row. If its numbers are names, as pandas writes 0, 1, 2 for a "
+    "table without names, remove it, or set csv_header=true.",
+    "numbers are names": "is taken for names, for its numbers are unlike those below, as those are that "
+    "pandas writes for a table without names. If it is a row, set csv_header=false.",
+    "numbers are the names": "is taken for names, for it holds those of the other files in another order. "
+    "If it is a row, set csv_header=false.",
+    "a name is a value": "is taken for names, though a word of it stands below in the same column. If it is "
+    "a row, set csv_header=false.",
+}
+"""What is said of a first record that may be the other thing."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +50,12 @@ def read_head(
     header: Literal["auto", "true", "false"],
     source: str,
     *,
-    label: int | None = None,
+    known: Known = NOTHING,
     like: tuple[str, ...] | None = None,
 ) -> Head | None:
     """Return the head of the file that begins with `data`, or None if it has no record.
 
-    `label` is the label's index, if it is known without names, `like` the names of the files before. Raises
+    `like` are the names of the files before: a record that holds them, in whatever order, is a header. Raises
     UserError for names that are not UTF-8, and for a header that was asked for where there are numbers.
     """
     if is_blank(data.removeprefix(BOM)):
@@ -60,12 +68,14 @@ def read_head(
     check_quotes(CsvBlock(body[:length], start, before), delimiter, source, None)
     if header == "true":
         _check_names_asked_for(rows[0], source)
-    if header == "false" or (header == "auto" and _names(rows[0]) != like and not is_header(rows, label)):
-        if header == "auto":
-            _notice_what_may_be_names(rows, source)
+    if header == "auto":
+        verdict = _judged(rows, known, like)
+        if verdict.doubt:
+            notice(f"{source}: its first record ({shown_cells(rows[0])}) {DOUBTS[verdict.doubt]}")
+    else:
+        verdict = Verdict(is_header=header == "true")
+    if not verdict.is_header:
         return Head(None, len(rows[0]), start)
-    if header == "auto" and like is None:
-        _notice_what_may_be_values(rows[0], source)
     try:
         body[:length].decode()
     except UnicodeDecodeError as error:
@@ -75,68 +85,12 @@ def read_head(
     return Head(_names(rows[0]), len(rows[0]), start + length)
 
 
-def is_header(rows: list[list[str]], label: int | None = None) -> bool:
-    """Tell whether the first of a file's first records is a header; `label` is the label's index, if known.
-
-    It is one if some column has text there and a number in the second record, or, without a second record, if
-    it has text and no number. A record with a number as its label, or with numbers that can't be names, is
-    a row with a bad value: taken for a header, it would be lost. So is one with a single word, unless its
-    numbers are names as tables have them: years, or 0, 1, 2, ...
-
-    Without any text, it is one if it counts as the names do that pandas gives a table without names, or if it
-    has no name for the column of the index that pandas writes.
-    """
-    cells = [cell.strip() for cell in rows[0]]
-    if _heads_an_index(rows) or _heads_counted_columns(cells, rows[1:]):
-        return True
-    first = [kind(cell) for cell in cells]
-    if label is not None and -len(first) <= label < len(first) and first[label] == "number":
-        return False
-    numbers = [cell for cell, found in zip(cells, first, strict=True) if found == "number"]
-    words = [cell for cell, found in zip(cells, first, strict=True) if found == "text"]
-    worded = all(any(letter.isalpha() for letter in word) for word in words)
-    if numbers and not (worded and _may_be_names(numbers)):
-        return False
-    if len(words) == 1 and len(cells) > 1 and not _are_usual_names(numbers):
-        return False
-    if len(rows) == 1:
-        return "text" in first and "number" not in first
-    return _has_word_above_value(rows)
-
-
-def _has_word_above_value(rows: list[list[str]]) -> bool:
-    """Tell whether some column has a word in the first record and a value in the second."""
-    return any(
-        kind(name) == "text" and is_value(cell) and not is_value(name)
-        for name, cell in zip(*rows[:2], strict=False)
-    )
-
-
-def counting(rows: Sequence[Sequence[str]], column: int) -> bool:
-    """Tell whether a column of the first records counts on from row to row."""
-    cells = [row[column].strip() for row in rows if column < len(row)]
-    return all(map(WHOLE.fullmatch, cells)) and counts_on([int(cell) for cell in cells])
-
-
-def _heads_an_index(rows: list[list[str]]) -> bool:
-    """Tell whether the first record lacks a name only where the rows below count: pandas' index.
-
-    The names may all be numbers, if a file without header was read with one and saved again.
-    """
-    first, *others = rows
-    if len(first) == 1 or first[0].strip() or any(kind(cell) == "missing" for cell in first[1:]):
-        return False
-    begins = others and others[0][0].strip() in {"0", "1"}
-    return bool(begins or len(others) > 2) and counting(others, 0)  # noqa: PLR2004 - two numbers may chance to
-
-
-def _heads_counted_columns(cells: Sequence[str], rows: list[list[str]]) -> bool:
-    """Tell whether a record is 0, 1, 2, ... or 1, 2, 3, ... above rows that hold other things than such."""
-    if len(cells) < COUNTED_NAMES or not _are_counted(cells) or not rows:
-        return False
-    return any(
-        not (WHOLE.fullmatch(cell.strip()) and int(cell) <= len(cells)) for row in rows for cell in row
-    )
+def _judged(rows: list[list[str]], known: Known, like: tuple[str, ...] | None) -> Verdict:
+    names = _names(rows[0])
+    if like is None or sorted(names) != sorted(like):
+        return judged(rows, known)
+    is_doubtful = names != like and all(kind(name) == "number" for name in names)
+    return Verdict(is_header=True, doubt="numbers are the names" if is_doubtful else None)
 
 
 def _names(row: Sequence[str]) -> tuple[str, ...]:
@@ -157,53 +111,13 @@ def _first_record_bytes(body: bytes, delimiter: str) -> int:
     return len(text[: lines.tell()].encode(errors="surrogateescape"))
 
 
-def _may_be_names(numbers: Sequence[str]) -> bool:
-    """Tell whether numbers could be names, as the years of a table are: whole, each once."""
-    return all(map(WHOLE.fullmatch, numbers)) and len(set(numbers)) == len(numbers)
-
-
-def _are_usual_names(numbers: Sequence[str]) -> bool:
-    """Tell whether numbers are years, or 0, 1, 2, ..., beside the one word of a record."""
-    return bool(numbers) and (all(int(number) in YEARS for number in numbers) or _are_counted(numbers))
-
-
-def _are_counted(cells: Sequence[str]) -> bool:
-    return any(list(cells) == [str(first + index) for index in range(len(cells))] for first in (0, 1))
-
-
 def _check_names_asked_for(row: list[str], source: str) -> None:
     if any(kind(cell) != "number" for cell in row):
         return
     cells = [cell.strip() for cell in row]
-    if not _may_be_names(cells):
+    if not all(map(WHOLE.fullmatch, cells)) or len(set(cells)) < len(cells):
         raise UserError(
             f"{source}: csv_header=true, but its first record ({shown_cells(row)}) holds numbers, no names: "
             "leave out csv_header, or write the names."
         )
     log(f"{source}: its first record ({shown_cells(row)}) is taken for names, as csv_header=true says.")
-
-
-def _notice_what_may_be_names(rows: list[list[str]], source: str) -> None:
-    row = rows[0]
-    cells = [cell.strip() for cell in row]
-    if len(rows) > 1 and _has_word_above_value(rows):
-        notice(
-            f"{source}: its first record ({shown_cells(row)}) is read as a row, and has words above "
-            "values. If "
-            "it is a header, set csv_header=true."
-        )
-    behind_label = len(cells) >= COUNTED_NAMES and WHOLE.fullmatch(cells[0]) and _are_counted(cells[1:])
-    if len(cells) >= COUNTED_NAMES - 1 and (_are_counted(cells) or behind_label):
-        notice(
-            f"{source}: its first record ({shown_cells(row)}) is read as a row. If pandas wrote it as the "
-            "names of a table without names, remove it, or set csv_header=true."
-        )
-
-
-def _notice_what_may_be_values(row: list[str], source: str) -> None:
-    if any(kind(cell) == "text" for cell in row):
-        return
-    notice(
-        f"{source}: its first record ({shown_cells(row)}) is taken for names, as pandas writes those of a "
-        "table without names. If it is a row, set csv_header=false."
-    )

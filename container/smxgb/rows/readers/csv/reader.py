@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
 from smxgb.log import log
-from smxgb.rows.columns import aligned, assigned, check_partitions, chosen, label_index, unweighted
+from smxgb.rows.columns import (
+    aligned,
+    asked_names,
+    assigned,
+    check_partitions,
+    chosen,
+    label_index,
+    unweighted,
+)
 from smxgb.rows.prefetch import in_order
 from smxgb.rows.readers.csv.blocks import (
     CsvBlock,
@@ -28,7 +36,8 @@ from smxgb.rows.readers.csv.dialect import (
     first_records,
     shown_cells,
 )
-from smxgb.rows.readers.csv.header import Head, counting, read_head
+from smxgb.rows.readers.csv.evidence import Known, counting
+from smxgb.rows.readers.csv.header import Head, read_head
 from smxgb.rows.readers.csv.spelling import kind, truths
 from smxgb.rows.readers.reader import Reader
 from smxgb.rows.readers.row_rules import merged, shown_columns, with_infinities_told
@@ -184,7 +193,8 @@ class _Heads:
         """
         header = self._settings.header
         names = others.columns if others else None
-        head = read_head(data, delimiter, header, source, label=label_index(self._settings), like=names)
+        known = Known(label_index(self._settings), asked_names(self._settings))
+        head = read_head(data, delimiter, header, source, known=known, like=names)
         if head is None or others is None or header != "auto":
             return head
         if head.names and others.columns is None:

@@ -137,10 +137,7 @@ def test_counted_names_above_rows_that_are_not_like_them_are_a_header(
     read = csv.read(text)
     assert list(read) == [*names.strip().split(",")[1:], "<label>"]
     assert read["<label>"].tolist() == [1, 0, 1]
-    assert (
-        capsys.readouterr().out.count("is taken for names, as pandas writes those of a table without names.")
-        == 1
-    )
+    assert capsys.readouterr().out.count("is taken for names, for its numbers are unlike those below") == 1
 
 
 @pytest.mark.parametrize(
@@ -196,3 +193,141 @@ def test_a_row_with_a_word_above_values_that_are_not_read_as_numbers_is_noticed(
 def test_a_row_with_words_above_words_is_not_noticed(csv: Data, capsys: Capture) -> None:
     assert len(csv.read("1,red,2\n0,blue,3\n", categorical=(1,))) == 2
     assert "Notice" not in capsys.readouterr().out
+
+
+def rows(*kinds: str, count: int = 60) -> list[str]:
+    """Return records whose columns hold words (a|b), whole numbers below one (9), or fractions (F)."""
+    random = np.random.default_rng(len(kinds))
+
+    def cell(kind: str, row: int) -> str:
+        if kind == "F":
+            return f"{random.normal():.3f}"
+        return (
+            kind.split("|")[row % (kind.count("|") + 1)] if "|" in kind else f"{random.integers(int(kind))}"
+        )
+
+    return [",".join(cell(kind, row) for kind in kinds) for row in range(count)]
+
+
+def lines(*records: str) -> str:
+    return "".join(f"{record}\n" for record in records)
+
+
+@pytest.mark.parametrize(
+    ("header", "kinds", "settings"),
+    [
+        ("country,2019,2020,2021", "fr|de F F F", {"categorical": (0,), "label": -1}),
+        ("country,2019,2020,2021", "fr|de F F F", {"categorical": (0,), "label": 1}),
+        ("country,2019,2020,2021", "fr|de F F F", {"drop": (0,)}),
+        ("country,2019,2020,2021", "fr|de 9 9 9", {"drop": (0,)}),
+        ("country,city,2019,2020", "fr|de a|b|c F F", {"categorical": (0, 1), "label": 2}),
+        ("country,10,20,30", "fr|de F F F", {"categorical": (0,), "label": 3}),
+        ("y,400,410,420", "2 F F F", {}),
+        ("id,1,2,3", "u1|u2 F F F", {"drop": ("id",)}),
+        ("id,7,4,9", "u1|u2 F F F", {"drop": ("id",), "label": 1}),
+        ("1,7,y,9", "9 9 9 9", {"label": "y"}),
+    ],
+)
+def test_a_word_that_is_no_value_beside_numbers_that_are_names_is_a_header(
+    csv: Data, header: str, kinds: str, settings: dict[str, Any], capsys: Capture
+) -> None:
+    text = lines(header, *rows(*kinds.split()))
+    read = csv.read(text, **settings)
+    assert len(read) == 60
+    assert set(read) - {"<label>"} < set(header.split(","))
+    assert "its first record" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "header", ["2018,2019,2020,2021", "1990,2000,2010,2020", "0.0,1.0,2.0,3.0", "0,10,20,30", "400,410,420"]
+)
+def test_numbers_that_rise_evenly_above_fractions_are_a_header_and_noticed(
+    csv: Data, header: str, capsys: Capture
+) -> None:
+    text = lines(header, *rows(*"F" * len(header.split(","))))
+    assert list(csv.read(text)) == [*header.split(",")[1:], "<label>"]
+    said = capsys.readouterr().out
+    assert said.count("is taken for names, for its numbers are unlike those below") == 1
+    like = csv.declared({"a.csv": lines(*rows(*"F" * len(header.split(","))))})
+    assert "looks like a header, and train has none" in csv.refused(text, like=like, name="validation")[0]
+
+
+@pytest.mark.parametrize(
+    ("first", "kinds"),
+    [
+        ("3,1,7,2", "F F F F"),
+        ("1,50,10,100", "F F F F"),
+        ("0,1,2", "2 F F"),
+        ("1,0,1,2", "2 F F F"),
+    ],
+)
+def test_whole_numbers_above_fractions_that_follow_no_rule_are_a_row_and_noticed(
+    csv: Data, first: str, kinds: str, capsys: Capture
+) -> None:
+    assert len(csv.read(lines(first, *rows(*kinds.split())))) == 61
+    assert capsys.readouterr().out.count("is read as a row. If its numbers are names") == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "kinds", "settings"),
+    [
+        ("1,2.5,10,20", "2 F 99 99", {}),
+        ("0,5,10,15", "2 99 99 99", {}),
+        ("3,1,2", "9 9 9", {}),
+        ("2019,2020,2021", "2020|2019|2021 2020|2022 2018|2019", {}),
+        ("red,2,5", "red|blue 2 9", {"categorical": (0,), "label": 1}),
+        ("fr,1,3.5", "fr|de 2 F", {"categorical": (0,), "label": 1}),
+        ("fr,2019,1,0", "fr|de 2019|2020 2 2", {"categorical": (0,), "label": 3}),
+    ],
+)
+def test_a_row_like_those_below_is_a_row_without_a_notice(
+    csv: Data, first: str, kinds: str, settings: dict[str, Any], capsys: Capture
+) -> None:
+    assert len(csv.read(lines(first, *rows(*kinds.split())), **settings)) == 61
+    assert "Notice" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("first", "kinds", "settings"),
+    [
+        ("unknown,red,small", "F red|blue big|small", {"categorical": (1, 2)}),
+        ("yes,red,5", "2 red|blue F", {"categorical": (1,)}),
+        ("oops,red", "F blue|red", {"categorical": (1,)}),
+    ],
+)
+def test_a_first_record_whose_words_stand_below_is_a_row_with_a_bad_value(
+    csv: Data, first: str, kinds: str, settings: dict[str, Any]
+) -> None:
+    (mistake,) = csv.refused(lines(first, *rows(*kinds.split())), **settings)
+    assert f"line 1, column 0: '{first.split(',', maxsplit=1)[0]}' is not a label: " in mistake
+    assert mistake.endswith(" If the file's first record is a header, set csv_header=true.")
+
+
+def test_a_header_that_shares_a_word_with_the_rows_is_noticed(csv: Data, capsys: Capture) -> None:
+    assert list(csv.read(lines("y,a,red", *rows("F", "F", "red|blue")), categorical=(2,)))[:2] == ["a", "red"]
+    assert capsys.readouterr().out.count("though a word of it stands below in the same column") == 1
+
+
+def test_a_header_that_stands_again_below_is_no_value(csv: Data) -> None:
+    one = lines("y,a", *rows("F", "F", count=3))
+    (mistake,) = csv.refused(one + one)
+    assert "line 5" in mistake
+    assert "header" in mistake
+
+
+@pytest.mark.parametrize("order", ["1,0,2,3", "3,2,1,0", "0,1,2,3"])
+def test_names_that_are_numbers_are_names_in_any_order(csv: Data, order: str, capsys: Capture) -> None:
+    records = [record.split(",") for record in rows("F", "F", "F", "F")]
+    places = [int(name) for name in order.split(",")]
+    other = lines(order, *(",".join(record[place] for place in places) for record in records))
+    first = lines("0,1,2,3", *map(",".join, records))
+    read = csv.read({"1.csv": first, "2.csv": other})
+    assert_frame_equal(read[60:].reset_index(drop=True), read[:60])
+    assert ("in another order" in capsys.readouterr().out) is (order != "0,1,2,3")
+    like = csv.declared({"1.csv": first})
+    assert_frame_equal(csv.read(other, like=like, name="validation"), read[:60])
+
+
+def test_names_in_another_order_are_names_where_a_word_is_among_them(csv: Data) -> None:
+    read = csv.read({"1.csv": "y,0,1,2\n1,2,3,4\n", "2.csv": "0,1,2,y\n2,3,4,1\n"})
+    assert read.drop_duplicates().shape == (1, 4)
