@@ -17,7 +17,7 @@ from pyarrow import csv
 from smxgb.errors import UserError
 from smxgb.rows.categories import CATEGORY, spelled, trimmed
 from smxgb.rows.readers.csv.blocks import CsvBlock, is_blank, lines_before
-from smxgb.rows.readers.csv.dialect import check_quotes, numbered_records
+from smxgb.rows.readers.csv.dialect import check_quotes, is_blank_line, numbered_records
 from smxgb.rows.readers.csv.spelling import MISSING, USUAL_MISSING, kind, spelling, truths
 from smxgb.rows.readers.row_rules import EXACT, ROUNDED, CleanRows, Fault, clean, whole_numbers
 from smxgb.rows.roles import ROLES
@@ -209,7 +209,8 @@ class Cells:
 
     def _with_care(self, block: CsvBlock) -> CleanRows:
         """Parse a block record by record, and say where its mistakes are."""
-        records = list(numbered_records(block.data.decode(errors="replace"), self.delimiter))
+        read = numbered_records(block.data.decode(errors="replace"), self.delimiter)
+        records = [each for each in read if self.layout.width == 1 or not is_blank_line(each[1])]
         whole = [(before, row) for before, row in records if len(row) == self.layout.width]
         uneven = [(before, len(row)) for before, row in records if len(row) != self.layout.width]
         arrays = []

@@ -34,6 +34,9 @@ FOREIGN = {
 }
 """The first bytes of files that are not CSV."""
 
+RULE = re.compile(r"[\s|+:-]*-{3}[\s|+:-]*")
+"""The line below the names of a table that was printed, as Markdown and psql do."""
+
 MARKUP = {"JSON": re.compile(r'\s*(\{|\[\s*($|[\[{"\d.-]))'), "HTML or XML": re.compile(r"\s*<[!?\w]")}
 """How text that is not CSV begins."""
 
@@ -45,8 +48,8 @@ def check_text(data: bytes, source: str) -> None:
             raise UserError(f"{source} {complaint}.")
     if b"\0" in data[:4096]:
         raise UserError(f"{source} is not CSV: it holds bytes that are not text.")
-    line = data.removeprefix(BOM).lstrip(b"\r\n")[:1000].split(b"\n", 1)[0].decode(errors="replace")
-    line = line.rstrip("\r")
+    lines = data.removeprefix(BOM).lstrip(b"\r\n")[:100_000].split(b"\n", 2)
+    line, second = (text[:1000].decode(errors="replace").rstrip("\r") for text in [*lines, b""][:2])
     if mark := SEPARATOR.fullmatch(line):
         shown = "tab" if mark[1] == "\t" else mark[1]
         raise UserError(
@@ -56,6 +59,11 @@ def check_text(data: bytes, source: str) -> None:
     for name, form in MARKUP.items():
         if form.match(line):
             raise UserError(f"{source} is {name}, not CSV: write its rows as CSV or Parquet.")
+    if RULE.fullmatch(second):
+        raise UserError(
+            f"{source}, line 2: {shown_value(second)} rules off a table for people, as in Markdown: write "
+            "its rows as CSV."
+        )
     if LIBSVM.fullmatch(line):
         raise UserError(
             f"{source} is libsvm, not CSV (its first line is {line[:40]!r}): give its channel the content "
@@ -124,7 +132,7 @@ def check_quotes(block: CsvBlock, delimiter: str, source: str, names: tuple[str,
 
 
 def numbered_records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the records of a text that are not blank, each with the number of lines before it."""
+    """Yield the records of a text that are not empty, each with the number of lines before it."""
     csv.field_size_limit(LONGEST_RECORD)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     before = 0
@@ -137,7 +145,13 @@ def numbered_records(text: str, delimiter: str) -> Iterator[tuple[int, list[str]
 def first_records(data: bytes, delimiter: str, count: int) -> list[list[str]]:
     """Return the first records, at most `count`, of the file that begins with `data`."""
     text = data.removeprefix(BOM).decode(errors="replace")
-    return [row for _, row in islice(numbered_records(text, delimiter), count)]
+    records = (row for _, row in numbered_records(text, delimiter) if not is_blank_line(row))
+    return list(islice(records, count))
+
+
+def is_blank_line(row: Sequence[str]) -> bool:
+    """Tell whether a record is a line of blanks: none in a table of several columns, as for pandas."""
+    return len(row) == 1 and bool(row[0]) and not row[0].strip(" ")
 
 
 def shown_cells(row: Sequence[str]) -> str:

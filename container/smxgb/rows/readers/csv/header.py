@@ -11,7 +11,7 @@ from smxgb.errors import UserError
 from smxgb.job import BOM
 from smxgb.log import log, notice
 from smxgb.rows.readers.csv.blocks import CsvBlock, is_blank, line_end
-from smxgb.rows.readers.csv.dialect import SAMPLE, check_quotes, first_records, shown_cells
+from smxgb.rows.readers.csv.dialect import SAMPLE, check_quotes, first_records, is_blank_line, shown_cells
 from smxgb.rows.readers.csv.evidence import NOTHING, WHOLE, Known, Verdict, judged
 from smxgb.rows.readers.csv.spelling import kind
 
@@ -58,18 +58,21 @@ def read_head(
     `like` are the names of the files before: a record that holds them, in whatever order, is a header. Raises
     UserError for names that are not UTF-8, and for a header that was asked for where there are numbers.
     """
-    if is_blank(data.removeprefix(BOM)):
-        return None
     rows = first_records(data, delimiter, SAMPLE)
+    if not rows or is_blank(data.removeprefix(BOM)):
+        return None
     body = data.removeprefix(BOM).lstrip(b"\r\n")
     start = len(data) - len(body)
     length = _first_record_bytes(body, delimiter)
     before = data.count(line_end(data), 0, start)
     check_quotes(CsvBlock(body[:length], start, before), delimiter, source, None)
+    _check_comment(rows, source)
     if header == "true":
         _check_names_asked_for(rows[0], source)
     if header == "auto":
         verdict = _judged(rows, known, like)
+        if not verdict.is_header:
+            _check_two_headers(rows, source)
         if verdict.doubt:
             notice(f"{source}: its first record ({shown_cells(rows[0])}) {DOUBTS[verdict.doubt]}")
     else:
@@ -107,7 +110,7 @@ def _names(row: Sequence[str]) -> tuple[str, ...]:
 def _first_record_bytes(body: bytes, delimiter: str) -> int:
     text = body.decode(errors="surrogateescape")
     lines = io.StringIO(text, newline="")
-    next(csv.reader(lines, delimiter=delimiter))
+    next(row for row in csv.reader(lines, delimiter=delimiter) if row and not is_blank_line(row))
     return len(text[: lines.tell()].encode(errors="surrogateescape"))
 
 
@@ -121,3 +124,22 @@ def _check_names_asked_for(row: list[str], source: str) -> None:
             "leave out csv_header, or write the names."
         )
     log(f"{source}: its first record ({shown_cells(row)}) is taken for names, as csv_header=true says.")
+
+
+def _check_comment(rows: list[list[str]], source: str) -> None:
+    """Raise UserError for a comment: a record that begins with #, and has not as many cells as the next."""
+    if rows[0][0].lstrip().startswith("#") and len(rows) > 1 and len(rows[0]) != len(rows[1]):
+        raise UserError(
+            f"{source}: its first record ({shown_cells(rows[0])}) is a comment, which CSV does not have: "
+            "remove it."
+        )
+
+
+def _check_two_headers(rows: list[list[str]], source: str) -> None:
+    """Raise UserError where the first two records hold words, and the third numbers."""
+    *heads, third = ({kind(cell) for cell in row} for row in rows[:3])
+    if heads == [{"text"}, {"text"}] and third <= {"number", "missing"}:
+        raise UserError(
+            f"{source}: its first two records ({shown_cells(rows[0])}; {shown_cells(rows[1])}) hold words "
+            "above numbers: keep one line of names."
+        )

@@ -52,6 +52,11 @@ def _spelling(form: str, name: str, cure: str) -> Spelling:
 
 SPELLINGS = (
     _spelling(
+        r"[+-]?\d{1,3},\d{3}",
+        "Thousands set apart, or a decimal comma",
+        "write 1234 or 1.234, or set csv_delimiter if the comma is none",
+    ),
+    _spelling(
         r"[+-]?\d{1,3}((,\d{3})+(\.\d*)?|(['\u00a0\u202f ]\d{3})+([.,]\d*)?|(\.\d{3}){2,}(,\d*)?)",
         "Thousands set apart",
         "write 1234.5, or set csv_delimiter if the comma is none",

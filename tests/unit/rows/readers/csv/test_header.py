@@ -331,3 +331,34 @@ def test_names_that_are_numbers_are_names_in_any_order(csv: Data, order: str, ca
 def test_names_in_another_order_are_names_where_a_word_is_among_them(csv: Data) -> None:
     read = csv.read({"1.csv": "y,0,1,2\n1,2,3,4\n", "2.csv": "0,1,2,y\n2,3,4,1\n"})
     assert read.drop_duplicates().shape == (1, 4)
+
+
+@pytest.mark.parametrize("blank", [" \n", "    \n", " \r\n \n"])
+def test_a_line_of_blanks_is_no_record_as_for_pandas(csv: Data, blank: str) -> None:
+    text = "y,a,b\n1,2,3\n4,5,6\n"
+    for place in (0, 6, 12, len(text)):
+        mixed = text[:place] + blank + text[place:]
+        assert len(pd.read_csv(io.StringIO(mixed))) == 2
+        assert_frame_equal(csv.read(mixed), csv.read(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "y,a,b\nm,kg,s\n1,2,3\n",
+            "first two records (y, a, b; m, kg, s) hold words above numbers: keep one",
+        ),
+        ("| y | a |\n|---|---|\n| 1 | 2 |\n", "line 2: '|---|---|' rules off a table for people"),
+        (" y | a \n---+---\n 1 | 2 \n", "line 2: '---+---' rules off a table for people"),
+        ("# made by x\ny,a,b\n1,2,3\n", "its first record (# made by x) is a comment"),
+        ("# made by x, 2020\ny,a,b\n1,2,3\n", "its first record (# made by x, 2020) is a comment"),
+    ],
+)
+def test_what_stands_above_the_rows_and_is_no_header_is_said(csv: Data, text: str, said: str) -> None:
+    (mistake,) = csv.refused(text)
+    assert said in mistake
+
+
+def test_a_name_may_begin_with_the_sign_of_a_comment(csv: Data) -> None:
+    assert list(csv.read("#y,#a,b\n1,2,3\n4,5,6\n")) == ["#a", "b", "<label>"]

@@ -429,7 +429,7 @@ def test_dropped_columns_may_hold_anything(csv: Data) -> None:
     assert_frame_equal(csv.read(text, drop=("note",)), table({"a": [3, 4], "<label>": [1, 0]}))
 
 
-@pytest.mark.parametrize("record", ["0,1", "0,1,2,3", "   "])
+@pytest.mark.parametrize("record", ["0,1", "0,1,2,3", "7"])
 def test_a_record_of_another_length_is_refused(csv: Data, record: str) -> None:
     width = len(record.split(","))
     plural = "s" if width > 1 else ""

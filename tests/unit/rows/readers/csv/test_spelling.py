@@ -69,7 +69,13 @@ COMMA = "Decimal comma: write 1.5, or set csv_delimiter."
         ("-0,25", COMMA),
         (",5", COMMA),
         ("1.234,5", COMMA),
-        ("1,234", "Thousands set apart: write 1234.5, or set csv_delimiter if the comma is none."),
+        (
+            "1,234",
+            (
+                "Thousands set apart, or a decimal comma: write 1234 or 1.234, or set csv_delimiter if the "
+                "comma is none."
+            ),
+        ),
         ("1,234,567.8", "Thousands set apart: write 1234.5, or set csv_delimiter if the comma is none."),
         ("1 234 567", "Thousands set apart: write 1234.5, or set csv_delimiter if the comma is none."),
         ("12.5%", "Percentage: write 0.125 for 12.5%."),
