@@ -156,8 +156,16 @@ def _categories(column: pd.Series) -> pd.Series:
 
 
 def _words(column: pd.Series) -> pd.Series:
-    """Return words as CSV is read: without spaces around, and whole numbers as 1, where pandas wrote 1.0."""
-    return column.str.strip().str.replace(r"^(-?\d+)\.0*$", r"\1", regex=True)
+    """Return words as CSV is read: without spaces around, and whole numbers as 1 where all words are such."""
+    words = column.str.strip()
+    if words.dropna().str.fullmatch(r"-?\d+(\.0*)?").all():
+        return words.str.replace(r"\.0*$", "", regex=True)
+    if words.dropna().isin([*_SPELLED]).all():
+        return words.str.capitalize()
+    return words
+
+
+_SPELLED = ("True", "TRUE", "true", "False", "FALSE", "false")
 
 
 def _trees(features: pd.DataFrame, label: pd.Series, weight: pd.Series | None) -> str:

@@ -18,7 +18,7 @@ from smxgb.errors import UserError
 from smxgb.job import FORMATS
 from smxgb.log import log
 from smxgb.rows.batch import SPARSE, Sparse
-from smxgb.rows.categories import ordered, recoded
+from smxgb.rows.categories import Coding, settled
 from smxgb.rows.schema import Schema
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _settled_categories(summaries: Mapping[str, Summary]) -> dict[str, tuple[str
                 f"channel {name} has categories in {_listed(summary.categories)}, channel train in "
                 f"{_listed(found)}: both need the same columns of categories, in CSV or Parquet."
             )
-    return {name: ordered(words) for name, words in found.items() if words}
+    return {name: settled(words) for name, words in found.items() if words}
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -145,10 +145,9 @@ def fitted(name: str, stored: Stored, schema: Schema, content_type: ContentType)
     if stored.summary.extent is None and not stored.summary.categories:
         return stored
     first = schema.first_index or 0 if FORMATS[content_type].numbers_features else 0
-    of_train = {name: schema.categories.get(name, ()) for name in stored.summary.categories}
-    categories = {name: pa.array(words, pa.string()) for name, words in of_train.items()}
+    codings = {name: Coding(schema.categories.get(name, ())) for name in stored.summary.categories}
     for feature, words in stored.summary.categories.items():
-        unseen = sorted(words - set(of_train[feature]))
+        unseen = sorted(codings[feature].unseen(words))
         if unseen:
             log(
                 f"Channel {name}: {len(unseen)} categories of {feature!r} are not in train and count as "
@@ -157,17 +156,17 @@ def fitted(name: str, stored: Stored, schema: Schema, content_type: ContentType)
 
     def batches() -> Iterator[Batch]:
         for batch in stored.batches():
-            yield _moved(batch, first) if isinstance(batch, Sparse) else _recoded(batch, categories)
+            yield _moved(batch, first) if isinstance(batch, Sparse) else _recoded(batch, codings)
 
     return replace(stored, batches=batches)
 
 
-def _recoded(batch: Dense, categories: Mapping[str, pa.Array]) -> Dense:
+def _recoded(batch: Dense, codings: Mapping[str, Coding]) -> Dense:
     features = batch.features
-    for name, words in categories.items():
+    for name, coding in codings.items():
         index = features.column_names.index(name)
         missing = pa.nulls(batch.rows, pa.float32())
-        column = recoded(features.column(index), words) if len(words) else missing
+        column = coding.coded(features.column(index)) if coding.categories else missing
         features = features.set_column(index, name, column)
     return replace(batch, features=features)
 

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 from smxgb.errors import UserError
 from smxgb.job import DataFile
-from smxgb.rows.categories import recoded
+from smxgb.rows.categories import Coding
 from smxgb.rows.readers.row_rules import INFINITE, Fault, as_floats
 from smxgb.rows.readers.streams import Stream
 from smxgb.rows.signature import UnfitError
@@ -62,8 +62,8 @@ def as_matrix(data: pa.RecordBatch, signature: Signature) -> FloatArray:
     rows = np.empty((data.num_rows, data.num_columns), np.float32)
     for index, column in enumerate(data.columns):
         if pa.types.is_dictionary(column.type):
-            words = pa.array(signature.schema.categories[signature.schema.names[index]], pa.string())
-            column = recoded(pa.chunked_array([column]), words).indices.cast(pa.float32())  # noqa: PLW2901
+            coding = Coding(signature.schema.categories[signature.schema.names[index]])
+            column = coding.coded(pa.chunked_array([column])).indices.cast(pa.float32())  # noqa: PLW2901
         rows[:, index] = column.to_numpy(zero_copy_only=False)
     return rows
 

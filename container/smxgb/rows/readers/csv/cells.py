@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from smxgb.errors import UserError
-from smxgb.rows.categories import CATEGORY, spelled, trimmed
+from smxgb.rows.categories import CATEGORY, trimmed
 from smxgb.rows.readers.csv.blocks import CsvBlock, is_blank, lines_before
 from smxgb.rows.readers.csv.dialect import check_quotes, is_blank_line, numbered_records
 from smxgb.rows.readers.csv.spelling import MISSING, USUAL_MISSING, kind, spelling, truths
@@ -299,7 +299,7 @@ def _words(cells: list[str]) -> tuple[pa.Array, list[int]]:
     """Return cells as categories, and the indices of those that held bytes of another encoding."""
     words = pa.array([None if cell in MISSING else cell for cell in cells], pa.string())
     bad = [index for index, cell in enumerate(cells) if REPLACED in cell]
-    return spelled(words).dictionary_encode().cast(CATEGORY), bad
+    return words.dictionary_encode().cast(CATEGORY), bad
 
 
 def _numbers(cells: list[str], data_type: pa.DataType) -> tuple[pa.Array, list[int]]:
