@@ -19,14 +19,14 @@ from sklearn.datasets import (
     make_friedman1,
     make_regression,
 )
-from tests.opt_ml import csv, libsvm, parquet, recordio, write_opt_ml
+from tests.opt_ml import Source, csv, libsvm, parquet, recordio, write_opt_ml
 from tests.work import work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from tests.opt_ml import Outcome, Source
+    from tests.opt_ml import Outcome
 
 ROWS = 400
 BINARY = {"objective": "binary:logistic"}
@@ -90,20 +90,36 @@ def cases() -> dict[str, Case]:
         "the label counts rows from 1, in any order": Case(
             "The labels of train are 1 to 400, each once", plain().assign(y=random().permutation(ROWS) + 1)
         ),
+        "the label counts from any number": Case(
+            "The labels of train are 1001 to 1400, each once",
+            plain().assign(y=random().permutation(ROWS) + 1001),
+        ),
+        "the label counts in tens": Case(
+            "The labels of train are -50 to 3940, each 10th once", plain().assign(y=np.arange(ROWS) * 10 - 50)
+        ),
+        "a label in milliseconds": Case(
+            "The labels of train are whole numbers above 16,777,216",
+            plain().assign(y=random().integers(1_600_000_000_000, 1_700_000_000_000, ROWS)),
+        ),
+        "a class that no row has": Case(
+            "No row has class 0: number the classes 0, 1, 2 and so on",
+            plain().assign(y=random().integers(1, 4, ROWS)),
+            settings={"objective": "multi:softmax", "num_class": 4},
+        ),
         "a time in seconds": Case(
             "The column 'time' has whole numbers above 16,777,216",
             plain(time=random().integers(1_600_000_000, 1_700_000_000, ROWS)),
         ),
         "long numbers": Case(
             "The columns 'i', 'j' have whole numbers above 16,777,216",
-            plain(i=range(ROWS), j=-(1 << 25)).assign(i=lambda frame: frame["i"] + (1 << 24)),
+            plain(i=range(ROWS), j=-(1 << 25) - 1).assign(i=lambda frame: frame["i"] + (1 << 24)),
         ),
         "a category for each row": Case(
             "The column 'c' has nearly as many categories as rows", plain(c=ids()), settings=half
         ),
         "one category": Case("The column 'c' has the same category in all rows", plain(c="x"), settings=half),
         "new categories in validation": Case(
-            "The column 'c' has mostly categories in validation that train does not have",
+            "The column 'c' has categories in most rows of validation that train does not have",
             plain(c=colours),
             plain(seed=5, c=["red", "Green", "Blue", "White"] * 100),
             half,
@@ -120,6 +136,15 @@ def cases() -> dict[str, Case]:
             "The column 'c' tells the label exactly",
             binary().assign(c=lambda frame: np.where(frame["y"] == 1, "yes", "no")),
             settings=BINARY | half,
+        ),
+        "three classes as words": Case(
+            "The column 'c' tells the label exactly",
+            plain(c=np.array(["x", "y", "z"])[np.arange(ROWS) % 3]).assign(y=np.arange(ROWS) % 3),
+            settings={"objective": "multi:softmax"} | half,
+        ),
+        "a feature that is nearly the label": Case(
+            "The column 'k' tells nearly all of the label",
+            plain().assign(k=lambda frame: frame["y"] + 5e-4 * random(7).normal(size=ROWS)),
         ),
         "classes in order and a feature that parts them": Case(
             "The column 'k' tells the label exactly",
@@ -236,6 +261,16 @@ def clean() -> dict[str, tuple[Mapping[str, object], pd.DataFrame, bool]]:
         "sorted classes": (BINARY, binary(3_000, share=0.3).sort_values("y"), False),
         "one in ten": (BINARY, binary(share=0.1), False),
         "few positives with their weight": (BINARY | {"scale_pos_weight": 30}, binary(share=0.03), False),
+        "large fractions": ({}, plain(500).assign(a=lambda frame: frame["a"] * 1.23456e9 + 0.123), True),
+        "multiples of 1024": ({}, plain(500).assign(a=lambda frame: (frame["a"] * 1e5).round() * 1024), True),
+        "powers of two": ({}, plain(500).assign(a=2.0 ** chance.integers(0, 40, 500)), True),
+        "stored as float32": ({}, plain(500).assign(a=lambda f: (f["a"] * 1e10).astype("float32")), True),
+        "a rare category": (
+            {"categorical_columns": "c"},
+            plain(500).assign(c=["x", "y"] * 245 + ["x", "q", "r", "s", "y"] * 2),
+            True,
+        ),
+        "doses": ({}, plain(600).assign(y=chance.permutation(np.repeat(np.arange(30), 20))), True),
         "a constant": ({}, plain(k=1), True),
         "few rows": ({}, plain(8).assign(y=range(8), k=range(8)), False),
         "half missing": ({}, plain(500).assign(h=[None, 1.5] * 250), True),
@@ -250,6 +285,55 @@ def test_a_clean_table_gives_no_notice(tmp_path: Path, name: str) -> None:
         {"validation": parquet(frame[len(train) :])} if has_validation else {}
     )
     assert notices(tmp_path, settings, **channels) == []
+
+
+def test_libsvm_whose_lines_lack_labels_or_count_from_another_index_is_noticed(tmp_path: Path) -> None:
+    values = random().normal(size=(ROWS, 3)).round(3)
+    pairs = [
+        f"{row % 5}:{abs(a) + 0.1} {row % 5 + 1 + row % 3}:{b} 9:{c}" for row, (a, b, c) in enumerate(values)
+    ]
+    (said,) = notices(tmp_path / "labels", {}, train=text(*pairs))
+    assert said.startswith(
+        "channel train: every line begins with a label and its weight, and each label is a"
+    )
+
+    def rows(first: int) -> Source:
+        return text(*(f"{a} {first}:{b} {first + 1}:{c}" for a, b, c in values))
+
+    for train, validation, count in ((1, 0, 1), (0, 1, 1), (0, 0, 0), (1, 1, 0)):
+        base = tmp_path / f"{train}{validation}"
+        found = notices(base, {}, train=rows(train), validation=rows(validation))
+        assert sum(said.startswith("The lowest index of channel validation is ") for said in found) == count
+    assert (
+        notices(
+            tmp_path / "weights",
+            {},
+            train=text(*(f"{row % 2}:2 1:{a} 3:{b}" for row, (a, b, _) in enumerate(values))),
+        )
+        == []
+    )
+
+
+def text(*lines: str) -> Source:
+    return Source({"a.libsvm": "".join(f"{line}\n" for line in lines).encode()}, "text/libsvm")
+
+
+def test_a_column_without_a_name_that_is_a_feature_is_noticed(tmp_path: Path) -> None:
+    frame = plain(n=np.arange(ROWS) * 7 % 100)
+    for names in (["y", "a", "b", ""], ["y", "a", "b", "Unnamed: 0"]):
+        (said,) = notices(tmp_path / f"{len(names[-1])}", {}, train=as_csv(frame.set_axis(names, axis=1)))
+        assert said.startswith("train/data.csv: column 3 has no name, as an index of rows")
+
+
+def test_weights_of_csv_in_parquet_and_columns_in_order_are_noticed(tmp_path: Path) -> None:
+    (said,) = notices(tmp_path / "weights", {"csv_weights": 1}, train=parquet(plain()))
+    assert said.startswith(
+        "csv_weights=1 has no effect on Parquet, where the column after the label is a feature"
+    )
+    (said,) = notices(tmp_path / "order", {}, train=csv(plain()), validation=parquet(plain(seed=5)))
+    assert said.startswith(
+        "validation/data.parquet has names, and the files of train have none: its columns are"
+    )
 
 
 @pytest.mark.parametrize("eval_train", ["true", "false"])

@@ -72,6 +72,8 @@ def perform_dry_run(job: Job) -> Shape:
             checked = _check(schema, looks, shapes, job)
             for line in checked.describe() if is_complete else ():
                 log(line)
+            for text in checked.notes if is_complete else ():
+                notice(text)
             _tell_checkpoints(job, schema, looks, checked.classes)
     mistakes.raise_any()
     log("Nothing was found that would stop the job. Only the first rows of each channel were read.")

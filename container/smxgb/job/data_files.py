@@ -94,6 +94,10 @@ class ListedFile(io.FileIO):
         return data
 
 
+BACKUPS = ("~", ".bak", ".orig", ".swp", ".tmp")
+"""How names end that editors and copying programs give to other states of a file."""
+
+
 @contextmanager
 def blaming_changes(files: Iterable[DataFile]) -> Iterator[None]:
     """Turn a mistake that is found in the block into PlatformError if one of the files has changed.
@@ -113,8 +117,8 @@ def find_files(folder: Path, *, streamed: bool = False) -> tuple[tuple[DataFile,
 
     Those of a `streamed` folder come from S3 as they are read: nothing says that it keeps their times.
 
-    Not data: names that begin with `_` or `.` (Spark's and notebooks' own), `manifest.json`, empty files, and
-    folders that a link leads to again.
+    Not data: names that begin with `_` or `.` (Spark's and notebooks' own), or end as those of backups do,
+    `manifest.json`, empty files, and folders that a link leads to again.
 
     Raises:
         UserError: For links that lead nowhere, and for what is neither file nor folder.
@@ -173,7 +177,7 @@ def is_data(path: PurePath) -> bool:
 
 
 def _is_data(name: str) -> bool:
-    return not _hidden(name) and name != "manifest.json"
+    return not _hidden(name) and not name.endswith(BACKUPS) and name != "manifest.json"
 
 
 def _hidden(name: str) -> bool:

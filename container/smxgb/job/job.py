@@ -155,10 +155,10 @@ def _unused(settings: Hyperparameters, channels: Channels) -> Iterator[str]:
         for name, values in channel.partitions.items():
             if len(values) == 1 or name in settings.drop_columns:
                 yield f"Channel '{channel.name}': the column {name!r} of its folders' names is not read."
-        if settings.csv_weights and not channel.format.has_csv_weights:
+        # Of a table its reader says so, which knows that the weights become a feature.
+        if settings.csv_weights and not (channel.format.has_csv_weights or channel.format.is_table):
             yield (
-                f"csv_weights has no effect on channel '{channel.name}', which holds {channel.content_type}"
-                + (": name the weights' column in weight_column." if channel.format.is_table else ".")
+                f"csv_weights has no effect on channel '{channel.name}', which holds {channel.content_type}."
             )
 
 

@@ -1,7 +1,8 @@
-"""Overlap: files of the train channel that the validation channel holds too, so that metrics mean nothing."""
+"""Overlap: rows that stand in two places: in train and validation, or in two files of train."""
 
 from __future__ import annotations
 
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 from smxgb.job.channels import SPELLINGS
@@ -24,26 +25,50 @@ CURE = (
 )
 
 
+TESTED = frozenset({"test", "testing", "tests", "holdout"})
+"""Names of folders whose rows are kept for another time."""
+
+TWICE = "Its rows then count twice: take one of them out, unless it is meant."
+
+COMPRESSED = frozenset({".gz", ".bz2", ".zst"})
+
+
 def overlaps(train: Channel, validation: Channel | None) -> Iterator[str]:
-    """Yield sentences that name what of validation stands in train, as far as the files of this host tell."""
+    """Yield sentences that name what stands in two places, as far as the files of this host tell."""
+    yield from _folders(train)
+    pairs = list(_same_files(train, validation)) if validation else []
+    if pairs:
+        yield f"{_first_of(pairs)}. {CURE}"
+    for channel in (train, validation) if validation else (train,):
+        copies = list(_copies(channel))
+        if copies:
+            yield f"{_first_of(copies)}. {TWICE}"
+        for plain, compressed in islice(_with_compressed(channel), 1):
+            yield f"{plain} and {compressed} are one file by their names. {TWICE}"
+
+
+def _folders(train: Channel) -> Iterator[str]:
+    """Yield the sentence about folders of train that seem to be for something else."""
     folders = sorted(
         {
             part
             for file in _files(train)
             for part in file.path.relative_to(train.folder).parts[:-1]
-            if SPELLINGS.get(part.lower()) == "validation"
+            if SPELLINGS.get(part.lower()) == "validation" or part.lower() in TESTED
         }
     )
     if folders:
         yield (
             f"channel train holds a folder {printable(folders[0])!r}, whose rows are trained on. If they "
-            "are for validation, give them a channel of their own, and keep them out of train's S3 prefix."
+            "are for validation or a test, give them a channel or a prefix of their own, and keep them out "
+            "of train's S3 prefix."
         )
-    pairs = list(_same_files(train, validation)) if validation else []
-    if pairs:
-        mine, other = pairs[0]
-        more = f", and {counted(len(pairs) - 1, 'more file')} are so too" if len(pairs) > 1 else ""
-        yield f"{mine} and {other} are the same file{more}. {CURE}"
+
+
+def _first_of(pairs: list[tuple[str, str]]) -> str:
+    mine, other = pairs[0]
+    more = f", and {counted(len(pairs) - 1, 'more file')} are so too" if len(pairs) > 1 else ""
+    return f"{mine} and {other} are the same file{more}"
 
 
 def _same_files(train: Channel, validation: Channel) -> Iterator[tuple[str, str]]:
@@ -54,6 +79,26 @@ def _same_files(train: Channel, validation: Channel) -> Iterator[tuple[str, str]
     for _, (mine, other) in zip(range(COMPARED_FILES), pairs, strict=False):
         if _ends(mine) == _ends(other):
             yield _shown(train, mine), _shown(validation, other)
+
+
+def _copies(channel: Channel) -> Iterator[tuple[str, str]]:
+    """Yield pairs of files of a channel that hold the same, of some of those that have one size."""
+    of_size: dict[int, list[DataFile]] = {}
+    for file in _files(channel):
+        of_size.setdefault(file.size, []).append(file)
+    pairs = (pair for files in of_size.values() for pair in pairwise(files))
+    for mine, other in islice(pairs, COMPARED_FILES):
+        if _ends(mine) == _ends(other):
+            yield _shown(channel, mine), _shown(channel, other)
+
+
+def _with_compressed(channel: Channel) -> Iterator[tuple[str, str]]:
+    """Yield pairs of a file and one of its name with the ending of compressed files behind it."""
+    paths = {file.path: file for file in _files(channel)}
+    for path, file in paths.items():
+        plain = paths.get(path.with_suffix("")) if path.suffix in COMPRESSED else None
+        if plain is not None:
+            yield _shown(channel, plain), _shown(channel, file)
 
 
 def _files(channel: Channel) -> tuple[DataFile, ...]:

@@ -12,7 +12,7 @@ from smxgb.errors import Mistakes, UserError
 from smxgb.literals import integer
 from smxgb.log import log, notice
 from smxgb.rows.roles import ROLES
-from smxgb.rows.row_numbers import unnamed
+from smxgb.rows.row_numbers import UNNAMED, unnamed
 from smxgb.rows.schema import Layout
 from smxgb.wording import short, shown_column
 
@@ -99,7 +99,19 @@ def assigned(
         )
     layout = Layout(names, width, tuple(left), tuple(roles), tuple(categorical), numbers)
     log(_described(layout, chosen_label="label" in settings.columns))
+    _notice_unnamed_features(layout, source)
     return layout
+
+
+def _notice_unnamed_features(layout: Layout, source: str) -> None:
+    """Say that a feature has no name: it may be an index that was moved, or the end of lines with a comma."""
+    found = [index for index in layout.features if UNNAMED.fullmatch(layout.name(index) or "")]
+    if found:
+        listed = _list([f"column {index}" for index in found])
+        notice(
+            f"{source}: {listed} {'have' if len(found) > 1 else 'has'} no name, as an index of rows that a "
+            "table was saved with: if it is no feature, leave it out with drop_columns."
+        )
 
 
 def _notice_unset_name(names: tuple[str, ...] | None, source: str) -> None:
@@ -214,6 +226,7 @@ def aligned(layout: Layout, names: tuple[str, ...] | None, width: int, source: s
         tuple((role, position[columns[index]]) for role, index in layout.roles),
         tuple(position[columns[index]] for index in layout.categorical),
         tuple(position[columns[index]] for index in layout.row_numbers if columns[index] in position),
+        tuple(position[columns[index]] for index in layout.letters if columns[index] in position),
     )
 
 
@@ -231,6 +244,7 @@ def unweighted(layout: Layout) -> Layout:
         tuple((role, moved(index)) for role, index in layout.roles if role != "weight"),
         tuple(moved(index) for index in layout.categorical),
         tuple(moved(index) for index in layout.row_numbers),
+        tuple(moved(index) for index in layout.letters),
     )
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from smxgb.rows.schema import Declared
     from smxgb.rows.store import Stored
     from smxgb.rows.summary import Extent, Summary
+    from smxgb.settings import Labels
 
 SHOWN = 5
 """Unseen categories that a line of the log names."""
@@ -101,20 +102,63 @@ def check_lines_have_labels(
     All labels are then one index. The arguments are those of `settle`; with a column of weights, those of the
     lines are not read.
     """
-    if "weight" in settings.columns:
-        return
-    train = summaries["train"]
-    for name, summary in summaries.items():
-        label = summary.label
-        is_libsvm = FORMATS[content_types[name]].numbers_features
-        if not is_libsvm or label is None or summary.weights is None or label.lowest != label.highest:
-            continue
-        if summary.rows > 1 and (name == "train" or train.weights is None):
+    for name, label in _labels_beside_weights(summaries, content_types, settings):
+        if summaries[name].rows > 1 and label.lowest == label.highest:
             raise UserError(
                 f"channel {name}: every line begins with {label.lowest:g}:, as in '{label.lowest:g}:1.2 "
                 "1:3', which is read as a label and its weight, and all labels are equal: the lines have "
                 "no label. Write it before the first index:value pair."
             )
+
+
+def _labels_beside_weights(
+    summaries: Mapping[str, Summary],
+    content_types: Mapping[str, ContentType],
+    settings: ReadingSettings,
+) -> Iterator[tuple[str, Labels]]:
+    """Yield the channels of libsvm whose lines have weights of their own that are read, and their labels."""
+    for name, summary in summaries.items():
+        is_read = name == "train" or summaries["train"].weights is None
+        has_weights = summary.weights is not None and "weight" not in settings.columns
+        if FORMATS[content_types[name]].numbers_features and is_read and has_weights and summary.label:
+            yield name, summary.label
+
+
+def doubts_about_lines(
+    summaries: Mapping[str, Summary],
+    content_types: Mapping[str, ContentType],
+    settings: ReadingSettings,
+) -> Iterator[str]:
+    """Yield the notices about libsvm: lines that seem to lack a label, and indices that seem moved.
+
+    The arguments are those of `settle`.
+    """
+    for name, label in _labels_beside_weights(summaries, content_types, settings):
+        extent = summaries[name].extent
+        are_several = label.different is None or len(label.different) > 2  # noqa: PLR2004 - classes 0 and 1
+        if are_several and label.whole and label.lowest >= 0 and extent and extent.labels_ascend:
+            yield (
+                f"channel {name}: every line begins with a label and its weight, and each label is a whole "
+                "number below the line's first index, as an index is: if the lines have no label, write it "
+                "before the first pair."
+            )
+    extents = {
+        name: summary.extent
+        for name, summary in summaries.items()
+        if summary.extent and FORMATS[content_types[name]].numbers_features
+    }
+    for name, extent in extents.items():
+        low, lowest = extents["train"].lowest if "train" in extents else None, extent.lowest
+        if {low, lowest} == {0, 1} and (lowest == 0 or _is_longer(extent, extents["train"])):
+            yield (
+                f"The lowest index of channel {name} is {lowest}, that of train {low}: if one counts "
+                "features from 0 and the other from 1, all are one column apart. Write both alike."
+            )
+
+
+def _is_longer(extent: Extent, other: Extent) -> bool:
+    """Tell whether an extent ends one index behind another."""
+    return extent.highest is not None and other.highest is not None and extent.highest == other.highest + 1
 
 
 def _settled_categories(summaries: Mapping[str, Summary]) -> dict[str, tuple[str, ...]]:

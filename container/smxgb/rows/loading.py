@@ -23,6 +23,7 @@ from smxgb.rows.features import (
     check_lines_have_labels,
     describe_indexing,
     describe_unused,
+    doubts_about_lines,
     fitted,
     settle,
 )
@@ -106,12 +107,19 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
     channels = with_rows_for_empty_workers(stored, schema, together(summaries), any_empty=bool(empty))
     loaded = Loaded(schema, channels, summaries)
     if group.rank == 0:
-        for line in describe_unused(schema, loaded.all_rows["train"]):
-            log(line)
-    if schema.first_index is not None and group.rank == 0:
-        log(describe_indexing(schema, settings.indexing))
+        _describe(loaded, types, settings)
     _tell(loaded, group)
     return loaded
+
+
+def _describe(loaded: Loaded, types: Mapping[str, ContentType], settings: ReadingSettings) -> None:
+    """Say what was settled about the features of all workers' rows."""
+    for line in describe_unused(loaded.schema, loaded.all_rows["train"]):
+        log(line)
+    if loaded.schema.first_index is not None:
+        log(describe_indexing(loaded.schema, settings.indexing))
+        for text in doubts_about_lines(loaded.all_rows, types, settings):
+            notice(text)
 
 
 def _notice_overlaps(job: Job, group: Group) -> None:

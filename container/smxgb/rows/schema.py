@@ -15,7 +15,9 @@ class Layout:
 
     `columns` are the names in the file's order, None if it has none. `features` are positions in the order of
     the schema; those of them that hold categories are in `categorical` too. `row_numbers` are columns that
-    are left out for they count the rows, which they must do in every file.
+    are left out for they count the rows, which they must do in every file. Those of `letters` hold truth
+    values that are written T and F. In those of `unrounded`, float32 takes nothing from the first values:
+    they are no large whole numbers.
     """
 
     columns: tuple[str, ...] | None
@@ -24,6 +26,8 @@ class Layout:
     roles: tuple[tuple[RoleName, int], ...]
     categorical: tuple[int, ...] = ()
     row_numbers: tuple[int, ...] = ()
+    letters: tuple[int, ...] = ()
+    unrounded: frozenset[int] = field(default=frozenset(), compare=False)
 
     def name(self, position: int) -> str | None:
         """Return the column's name, if the file has names."""

@@ -24,12 +24,14 @@ if TYPE_CHECKING:
 class Extent:
     """The lowest and highest index of sparse rows, as their files count; None where no value is present.
 
-    `width` is the most features that a file says it has, 0 if none says so.
+    `width` is the most features that a file says it has, 0 if none says so. `labels_ascend` says that each
+    row's label is below its first index, as an index would be that stands before it.
     """
 
     lowest: int | None
     highest: int | None
     width: int = 0
+    labels_ascend: bool = True
 
     def merge(self, other: Extent) -> Extent:
         """Return the extent of both."""
@@ -37,6 +39,7 @@ class Extent:
             _both(min, self.lowest, other.lowest),
             _both(max, self.highest, other.highest),
             max(self.width, other.width),
+            self.labels_ascend and other.labels_ascend,
         )
 
 
@@ -150,7 +153,15 @@ def _extent(batch: Sparse) -> Extent:
     indices = batch.indices
     if not len(indices):
         return Extent(None, None, batch.width)
-    return Extent(int(indices.min()), int(indices.max()), batch.width)
+    return Extent(int(indices.min()), int(indices.max()), batch.width, _labels_ascend(batch))
+
+
+def _labels_ascend(batch: Sparse) -> bool:
+    label = batch.roles.get("label")
+    if label is None:
+        return False
+    held = np.flatnonzero(np.diff(batch.offsets))
+    return bool((label[held] < batch.indices[batch.offsets[held]]).all())
 
 
 def _different(label: FloatArray, known: tuple[float, ...] | None) -> tuple[float, ...] | None:

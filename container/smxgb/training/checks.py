@@ -39,8 +39,8 @@ class Checked:
     """What the settings mean for the rows.
 
     `classes` is their number for a multi-class objective, None for any other; `counted` says that the labels
-    told it. `constraints` are those on features, as XGBoost's parameters. `notes` are lines for the log about
-    labels that can be trained on, and may still be a mistake.
+    told it. `constraints` are those on features, as XGBoost's parameters. `notes` are notices about labels
+    that can be trained on, and may still be a mistake.
     """
 
     classes: int | None
@@ -52,7 +52,7 @@ class Checked:
     def describe(self) -> list[str]:
         """Return the lines of the log that say what was found."""
         classes = [f"Classes: {self.classes} (0 to {self.classes - 1})."] if self.classes else []
-        return [*(classes if self.counted else []), *self.notes, self.plan.describe()]
+        return [*(classes if self.counted else []), self.plan.describe()]
 
 
 def check_rows(parameters: Parsed, seen: Seen, free: Memory) -> Checked:
@@ -85,7 +85,7 @@ def check_rows(parameters: Parsed, seen: Seen, free: Memory) -> Checked:
 def check_all_rows(parameters: Parsed, channels: Mapping[str, Summary], classes: int | None) -> list[str]:
     """Check what only all rows of the channels tell; `classes` is the result of `check_labels`.
 
-    Return lines for the log about labels that are no mistake.
+    Return notices about labels that are no mistake.
 
     Raises:
         UserError: If the weights of a channel are all 0, or the labels do not fit (`check_all_labels`).

@@ -90,7 +90,7 @@ def _as_classes(parameters: Parsed, labels: Labels) -> str:
 def check_all_labels(parameters: Parsed, channels: Mapping[str, Labels], classes: int | None) -> list[str]:
     """Check what only the labels of all rows tell; `classes` is the result of `check_labels`.
 
-    Return lines for the log about labels that are no mistake.
+    Return notices about labels that are no mistake.
 
     Raises:
         UserError: If train has no label above 0 and the objective needs one, or if the labels do not number
@@ -108,26 +108,28 @@ def check_all_labels(parameters: Parsed, channels: Mapping[str, Labels], classes
             )
         if label.lowest == label.highest:
             notes.append(f"Every row of train has the label {label.lowest:g}: there is nothing to learn.")
-    if classes is not None and not settings.num_class:
+    if classes is not None:
         with mistakes.collect():
-            notes += _unused_classes(classes, list(channels.values()))
+            notes += _unused_classes(classes, list(channels.values()), stated=bool(settings.num_class))
     mistakes.raise_any()
     return notes
 
 
-def _unused_classes(classes: int, channels: Sequence[Labels]) -> list[str]:
-    """Return the log's line about classes without rows, if any. Raises UserError if there are too many."""
+def _unused_classes(classes: int, channels: Sequence[Labels], *, stated: bool) -> list[str]:
+    """Return the notice of classes without rows, if any. Raises UserError if labels make too many classes."""
     lists = [labels.different for labels in channels if labels.different is not None]
     if len(lists) < len(channels):
         return []
     known = set[float]().union(*lists)
-    if classes > max(MOST_CLASSES, CLASSES_A_LABEL * len(known)):
+    if not stated and classes > max(MOST_CLASSES, CLASSES_A_LABEL * len(known)):
         raise UserError(
             f"the {len(known)} different labels ({_listed(sorted(known))}) make {classes:,} classes, one "
             "more than the largest: number the classes 0, 1, 2 and so on, or set num_class."
         )
     unused = [label for label in range(classes) if label not in known]
-    return [f"No row has class{'es' if len(unused) > 1 else ''} {_listed(unused)}."] if unused else []
+    several = "es" if len(unused) > 1 else ""
+    cure = "number the classes 0, 1, 2 and so on, unless such rows are to come."
+    return [f"No row has class{several} {_listed(unused)}: {cure}"] if unused else []
 
 
 def _which_column(settings: Hyperparameters, layout: Layout | None) -> str:

@@ -165,6 +165,7 @@ def _check(worker: _Worker, loaded: Loaded) -> Checked:
     checked = check_rows(parameters, seen, free_memory(worker.job.team))
     for line in checked.describe():
         worker.say(line)
+    worker.point_out(checked.notes)
     check_groups(parameters, loaded.channels)
     return checked
 

@@ -28,7 +28,7 @@ def test_columns_of_folders_names_that_are_not_read_are_said(tmp_path: Path) -> 
 
 
 def test_csv_weights_without_a_csv_channel_are_said_to_have_no_effect(tmp_path: Path) -> None:
-    said = "csv_weights has no effect on channel 'train', which holds parquet: name the weights' column in"
-    for name, expected in (("a.csv", False), ("a.parquet", True)):
+    said = "csv_weights has no effect on channel 'train', which holds libsvm."
+    for name, expected in (("a.csv", False), ("a.libsvm", True)):
         job = job_of(tmp_path / name, [name], csv_weights="1")
         assert any(note.startswith(said) for note in job.notes) == expected

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 from typing import TYPE_CHECKING
 
 import pytest
@@ -49,12 +50,12 @@ def test_more_files_that_both_hold_are_counted(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["validation", "val", "Valid"])
+@pytest.mark.parametrize("name", ["validation", "val", "Valid", "test", "Holdout"])
 def test_a_folder_for_validation_in_train_is_named(tmp_path: Path, name: str) -> None:
-    (text,) = said(tmp_path, train__a=ROWS, **{f"train__{name}__b": ROWS})
+    (text,) = said(tmp_path, train__a=ROWS, **{f"train__{name}__b": ROWS[1:]})
     assert text == (
-        f"channel train holds a folder {name!r}, whose rows are trained on. If they are for validation, give "
-        "them a channel of their own, and keep them out of train's S3 prefix."
+        f"channel train holds a folder {name!r}, whose rows are trained on. If they are for validation or a "
+        "test, give them a channel or a prefix of their own, and keep them out of train's S3 prefix."
     )
 
 
@@ -66,3 +67,28 @@ def test_a_prefix_that_holds_both_channels_is_said_both_ways(tmp_path: Path) -> 
 
 def test_files_of_one_size_and_other_bytes_are_no_overlap(tmp_path: Path) -> None:
     assert not said(tmp_path, train__a=ROWS, validation__a=ROWS[:-2] + b"6\n", train__folder__b=b"1,2\n")
+
+
+@pytest.mark.parametrize(
+    ("names", "said_of_them"),
+    [
+        (
+            ("a.csv", "a (1).csv"),
+            "train/a (1).csv and train/a.csv are the same file. Its rows then count twice",
+        ),
+        (("a.csv", "b/c.csv", "d.csv"), "train/a.csv and train/b/c.csv are the same file, and 1 more file"),
+    ],
+)
+def test_copies_in_one_channel_are_named(tmp_path: Path, names: tuple[str, ...], said_of_them: str) -> None:
+    (text,) = said(tmp_path, **{f"train__{name.replace('/', '__')}": ROWS for name in names})
+    assert text.startswith(said_of_them)
+
+
+def test_a_file_beside_its_compressed_form_is_named(tmp_path: Path) -> None:
+    (text,) = said(tmp_path, **{"train__a.csv": ROWS, "train__a.csv.gz": gzip.compress(ROWS)})
+    assert text.startswith("train/a.csv and train/a.csv.gz are one file by their names. Its rows then count")
+
+
+@pytest.mark.parametrize("name", ["a.csv~", "a.csv.bak", "a.csv.orig", ".a.csv.swp", "a.csv.tmp"])
+def test_a_backup_is_no_data(tmp_path: Path, name: str) -> None:
+    assert not said(tmp_path, **{"train__a.csv": ROWS, f"train__{name}": ROWS})

@@ -36,9 +36,10 @@ def test_weights_that_are_all_0_are_refused_in_every_channel() -> None:
 
 def test_counted_classes_are_said_with_those_that_no_row_has() -> None:
     checked = check_rows(settings(objective="multi:softmax"), seen(1, 1, 2, 3), Memory(1 << 30))
-    classes, unused, matrix = checked.describe()
+    classes, matrix = checked.describe()
+    (unused,) = checked.notes
     assert classes == "Classes: 4 (0 to 3)."
-    assert unused == "No row has class 0."
+    assert unused.startswith("No row has class 0: ")
     assert matrix.startswith("Matrix: quantile, ")
     assert checked.classes == 4
 

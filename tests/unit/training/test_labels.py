@@ -161,11 +161,14 @@ def test_an_objective_whose_model_would_be_nan_needs_a_label_above_0(objective: 
         check_all_labels(parameters, {"train": labels(*none)}, None)
 
 
+CURE = ": number the classes 0, 1, 2 and so on, unless such rows are to come."
+
+
 def test_classes_that_no_row_has_are_said() -> None:
     channels = {"train": labels(0, 1, 3), "validation": labels(5)}
     parameters = settings(objective="multi:softmax")
-    assert check_all_labels(parameters, channels, 6) == ["No row has classes 2, 4."]
-    assert check_all_labels(parameters, {"train": labels(1, 2)}, 3) == ["No row has class 0."]
+    assert check_all_labels(parameters, channels, 6) == [f"No row has classes 2, 4{CURE}"]
+    assert check_all_labels(parameters, {"train": labels(1, 2)}, 3) == [f"No row has class 0{CURE}"]
 
 
 def test_a_label_that_all_rows_have_is_said() -> None:

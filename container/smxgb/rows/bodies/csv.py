@@ -12,11 +12,11 @@ from smxgb.rows.bodies.body import SOURCE, as_matrix
 from smxgb.rows.bodies.plain import LARGEST, plain_rows
 from smxgb.rows.readers.csv.blocks import CsvBlock, is_blank, line_end, read_blocks
 from smxgb.rows.readers.csv.cells import Cells
-from smxgb.rows.readers.csv.dialect import LIBSVM, numbered_records
+from smxgb.rows.readers.csv.dialect import LIBSVM, SAMPLE, first_records, numbered_records
 from smxgb.rows.readers.csv.evidence import NOTHING, judged
 from smxgb.rows.readers.csv.header import read_head
-from smxgb.rows.readers.csv.reader import worded
-from smxgb.rows.readers.csv.spelling import kind
+from smxgb.rows.readers.csv.reader import holding
+from smxgb.rows.readers.csv.spelling import LETTERS, TRUTH, kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,11 +67,12 @@ def csv_rows(body: Body, signature: Signature, *, label_first: bool = False) -> 
         f"{SOURCE}, line 1," if header == "false" else SOURCE,
         label_first=label_first,
     )
+    sample = first_records(first.data[found.start :], delimiter, SAMPLE)
     cells = replace(
-        cells_of(signature, layout, header),
+        cells_of(signature, replace(layout, letters=holding(sample, LETTERS)), header),
         delimiter=delimiter,
         start=found.start,
-        worded=worded(first.data[found.start :], delimiter),
+        worded=frozenset(holding(sample, TRUTH)),
     )
     if len(first.data) > found.start:
         lines = first.data.count(line_end(first.data), 0, found.start)

@@ -40,6 +40,9 @@ FLOAT_GROUPS = (
 EXACT = 2**53
 """Beyond it not even a 64-bit float holds every whole number."""
 
+EXACT_FLOAT32 = 2**24
+"""Up to it float32 holds every whole number."""
+
 ROUNDED = (
     "is a whole number beyond 2^53, of which 32 bits hold the first 7 digits",
     "Subtract a base from all labels or divide them, or name another column with label_column.",
@@ -170,8 +173,21 @@ def whole_numbers(column: pa.Array) -> pa.Array:
     if pa.types.is_integer(column.type):
         return column.cast(pa.int64())
     limit = 2.0 ** (np.finfo(column.type.to_pandas_dtype()).nmant + 1)
+    column = column.cast(pa.float64())  # Arrow computes with no floats of 16 bits
     exact = pc.and_(pc.equal(pc.floor(column), column), pc.less(pc.abs(column), limit))
     return pc.if_else(exact, column, None).cast(pa.int64())
+
+
+def is_unrounded(values: Sequence[float]) -> bool:
+    """Tell whether the first values of a column lose no digits of whole numbers as 32-bit floats.
+
+    They are no whole numbers, or large ones of which none changes, as 1,024 times a number. Small ones tell
+    nothing of those that follow.
+    """
+    if any(value % 1 for value in values):
+        return True
+    large = [value for value in values if abs(value) > EXACT_FLOAT32]
+    return bool(large) and all(int(np.float32(value)) == value for value in large)
 
 
 def with_infinities_told(

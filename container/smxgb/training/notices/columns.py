@@ -24,7 +24,10 @@ LEAST = 20
 """Fewer rows, or rows of a class, follow a label by chance."""
 
 DETERMINED = 1e-6
-"""The share of the label's variance that a feature leaves, if it is the label: about float32's rounding."""
+"""The share of the label's variance that a feature leaves, if it all but is the label."""
+
+EXACTLY = 1e-11
+"""The share that it leaves if it is the label: float32's rounding leaves some 1e-14."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +76,22 @@ class Moments:
         """Whether the label may be a linear function of the feature, so far."""
         if not self.feature_squares or not self.label_squares:
             return self.feature_squares == self.label_squares
-        determined = self.products**2 / (self.feature_squares * self.label_squares)
-        return determined > 1 - DETERMINED
+        return self._left < DETERMINED
 
     @property
     def determines(self) -> bool:
-        """Whether the label is a linear function of the feature."""
+        """Whether the label is a linear function of the feature, or all but is."""
         return self.rows >= LEAST and bool(self.label_squares) and self.may_determine
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether a linear function leaves nothing of the label."""
+        return self._left < EXACTLY
+
+    @property
+    def _left(self) -> float:
+        """The share of the label's variance that a linear function of the feature leaves."""
+        return 1 - self.products**2 / (self.feature_squares * self.label_squares)
 
 
 @dataclass(frozen=True)
@@ -134,6 +146,11 @@ class Classes:
             return False
         return min(self.first.rows, self.second.rows) >= LEAST and self.may_determine
 
+    @property
+    def is_exact(self) -> bool:
+        """That a value parts the classes, if one does."""
+        return True
+
 
 @dataclass(frozen=True)
 class Column:
@@ -161,29 +178,36 @@ class Column:
 class Category:
     """A column of categories: how many rows have one, and how many have none.
 
-    `first` and `second` count the rows of each category that have the first and the second of two labels, by
-    its code; both are empty if there are other labels, or too many categories.
+    `labels` counts the rows of each label, in their order, by the code of their category; it is empty if
+    there are too many labels or categories, or none was asked for.
     """
 
     present: int
     missing: int
-    first: tuple[int, ...] = ()
-    second: tuple[int, ...] = ()
+    labels: tuple[tuple[int, ...], ...] = ()
 
     def merge(self, other: Category) -> Category:
         """Return the counts of both."""
         return Category(
             self.present + other.present,
             self.missing + other.missing,
-            tuple(map(sum, zip(self.first, other.first, strict=True))),
-            tuple(map(sum, zip(self.second, other.second, strict=True))),
+            tuple(
+                tuple(map(sum, zip(mine, others, strict=True)))
+                for mine, others in zip(self.labels, other.labels, strict=True)
+            ),
         )
 
     @property
     def determines(self) -> bool:
-        """Whether each category has one label only."""
-        is_pure = all(not (one and other) for one, other in zip(self.first, self.second, strict=True))
-        return is_pure and min(sum(self.first), sum(self.second)) >= LEAST
+        """Whether each category has one label only, and several labels have enough rows with a category."""
+        is_pure = all(sum(map(bool, of_labels)) <= 1 for of_labels in zip(*self.labels, strict=True))
+        counts = [sum(of_categories) for of_categories in self.labels]
+        return is_pure and sum(count >= LEAST for count in counts) > 1 and min(counts) > 0
+
+    @property
+    def missing_share(self) -> float:
+        """The share of the rows that have no category, 0 to 1."""
+        return self.missing / (self.present + self.missing)
 
 
 def look(

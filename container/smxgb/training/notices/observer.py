@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 MOST_SPARSE = 2_000
 """Columns of sparse rows are looked at if there are no more."""
 
-MOST_CATEGORIES = 50
-"""Categories whose labels are counted."""
+MOST_CATEGORIES, MOST_LABELS = 50, 10
+"""Categories whose labels are counted, and different labels of which they are: each costs a pass."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class LabelSums:
 class Observed:
     """What was seen of the rows of a channel.
 
-    Columns and categories are by the position of their feature, and those of `train` only.
+    Columns and categories are by the position of their feature; the columns are those of `train` only.
     """
 
     labels: LabelSums | None = None
@@ -95,8 +95,8 @@ class Observer:
     def __init__(self, schema: Schema, label: Labels | None, *, of_train: bool, compared: bool) -> None:
         self._schema = schema
         self._label = label
-        different = label.different or () if label else ()
-        self._two = different if len(different) == 2 else None  # noqa: PLR2004 - two classes
+        self._different = label.different or () if label else ()
+        self._two = self._different if len(self._different) == 2 else None  # noqa: PLR2004 - two classes
         self._varies = label is not None and label.lowest < label.highest
         self._of_train = of_train
         self._compared = compared
@@ -136,16 +136,16 @@ class Observer:
             self._labels = self._labels.merge(sums) if self._labels else sums
         if self._compared:
             self._sketcher.take(batch)
-        if self._of_train:
-            related = label if self._varies else None
-            if isinstance(batch, Sparse):
+        related = label if self._varies and self._of_train else None
+        if isinstance(batch, Sparse):
+            if self._of_train:
                 self._look_at_sparse(batch, related)
-            else:
-                for position, column in enumerate(batch.features.columns):
-                    if pa.types.is_dictionary(column.type):
-                        self._count(position, column, related)
-                    elif not self._is_plain(position):
-                        self._look(position, column.to_numpy(), related)
+        else:
+            for position, column in enumerate(batch.features.columns):
+                if pa.types.is_dictionary(column.type):
+                    self._count(position, column, related)
+                elif self._of_train and not self._is_plain(position):
+                    self._look(position, column.to_numpy(), related)
 
     def _sums(self, label: FloatArray) -> LabelSums:
         exact = label.astype(np.float64)
@@ -194,10 +194,12 @@ class Observer:
         codes = pa.chunked_array([chunk.indices for chunk in column.chunks], pa.int32())
         found = Category(len(column) - codes.null_count, codes.null_count)
         size = len(self._schema.categories[self._schema.names[position]])
-        if self._two and label is not None and size <= MOST_CATEGORIES:
+        if label is not None and size <= MOST_CATEGORIES and len(self._different) <= MOST_LABELS:
             places = pc.fill_null(codes, size).to_numpy()
-            every = np.bincount(places, minlength=size + 1)[:size]
-            second = np.bincount(places[label == np.float32(self._two[1])], minlength=size + 1)[:size]
-            found = replace(found, first=tuple((every - second).tolist()), second=tuple(second.tolist()))
+            counts = [
+                np.bincount(places[label == np.float32(value)], minlength=size + 1)[:size]
+                for value in self._different
+            ]
+            found = replace(found, labels=tuple(tuple(count.tolist()) for count in counts))
         known = self._categories.get(position)
         self._categories[position] = known.merge(found) if known else found

@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from smxgb.rows import Schema, Summary
     from smxgb.settings import Hyperparameters, Labels, Metric
     from smxgb.training.boosting import Trained
-    from smxgb.training.notices.observer import Observed
+    from smxgb.training.notices.observer import LabelSums, Observed
 
 EXACT = 1 << 24
 """The highest whole number up to which float32 has all."""
 
 FEW = 0.05
 """Fewer of the rows than this share are few positives."""
+
+MOSTLY = 0.5
+"""So many more of validation's rows than of train's have no category that train knows: most of them."""
 
 BEYOND_CHANCE = 5.0
 """Standard deviations that chance does not reach."""
@@ -48,9 +51,9 @@ def about_rows(
         observed: What was seen of them when the matrices were built.
     """
     train = observed["train"]
-    yield from _about_labels(settings, channels["train"], train)
+    yield from _about_labels(settings, schema, channels["train"], train)
     yield from _about_columns(schema, train)
-    yield from _about_categories(schema, channels, train)
+    yield from _about_categories(schema, observed)
     if "validation" in channels:
         yield from _about_shared_rows(train, observed["validation"])
         yield from _about_validation_labels(settings, channels, observed["validation"])
@@ -85,15 +88,26 @@ def about_watching_train() -> str:
     )
 
 
-def _about_labels(settings: Hyperparameters, train: Summary, observed: Observed) -> Iterator[str]:
+def _about_labels(
+    settings: Hyperparameters, schema: Schema, train: Summary, observed: Observed
+) -> Iterator[str]:
     sums, label = observed.labels, train.label
     if sums is None or label is None:
         return
-    if _counts_rows(label, sums.rows, sums.labels, sums.squares):
+    place = dict(schema.layout.roles).get("label") if schema.layout else None
+    is_large = label.whole and max(abs(label.lowest), abs(label.highest)) > EXACT
+    if is_large and not (schema.layout and place in schema.layout.unrounded):
         yield (
-            f"The labels of train are {label.lowest:.0f} to {label.highest:.0f}, each once, as a number of "
-            "the row would be: if that is not what is to be learned, name the label in label_column and "
-            "the column of numbers in drop_columns."
+            f"The labels of train are whole numbers above {EXACT:,}, of which float32 (all that XGBoost "
+            "reads) loses the last digits: subtract a start from times, or name another column in "
+            "label_column."
+        )
+    if step := _step(label, sums):
+        yield (
+            f"The labels of train are {label.lowest:.0f} to {label.highest:.0f}, "
+            + ("each once" if step == 1 else f"each {step:.0f}th once")
+            + ", as a number of the row would be: if that is not what is to be learned, name the label in "
+            "label_column and the column of numbers in drop_columns."
         )
     share = sums.highest / sums.rows
     is_binary = kind_of(settings.objective) == "binary" and label.different == (0.0, 1.0)
@@ -106,47 +120,66 @@ def _about_labels(settings: Hyperparameters, train: Summary, observed: Observed)
         )
 
 
-def _counts_rows(label: Labels, rows: int, total: float, squares: float) -> bool:
-    """Return whether labels are so many whole numbers in a row, from 0 or 1, in any order."""
-    if rows < LEAST or not label.whole or label.lowest not in {0.0, 1.0}:
-        return False
-    last = rows - 1 + int(label.lowest)
-    return (
-        label.highest == np.float32(last)
-        and math.isclose(total, last * (last + 1) / 2, rel_tol=1e-7)
-        and math.isclose(squares, last * (last + 1) * (2 * last + 1) / 6, rel_tol=1e-7)
-    )
+def _step(label: Labels, sums: LabelSums) -> float | None:
+    """Return the step of labels that are whole numbers in even steps, each once, in any order; else None."""
+    if sums.rows < LEAST or not label.whole:
+        return None
+    step = (label.highest - label.lowest) / (sums.rows - 1)
+    middle = (label.lowest + label.highest) / 2
+    # The sum of the squares of their distances from the middle.
+    spread = sums.squares - 2 * middle * sums.labels + sums.rows * middle**2
+    expected = step**2 * sums.rows * (sums.rows**2 - 1) / 12
+    are_even = step >= 1 and step == int(step) and math.isclose(sums.labels, middle * sums.rows, rel_tol=1e-9)
+    return step if are_even and math.isclose(spread, expected, rel_tol=1e-7) else None
 
 
 def _about_columns(schema: Schema, observed: Observed) -> Iterator[str]:
     names, columns = schema.names, sorted(observed.columns.items())
-    large = [names[position] for position, column in columns if (column.largest or 0) > EXACT]
+    layout = schema.layout
+    unrounded = {
+        index
+        for index, place in enumerate(layout.features if layout else ())
+        if layout and place in layout.unrounded
+    }
+    large = [
+        names[position]
+        for position, column in columns
+        if (column.largest or 0) > EXACT and position not in unrounded
+    ]
     if large:
         yield (
             f"{_columns(large)} whole numbers above {EXACT:,}, of which float32 (all that XGBoost reads) "
             "loses the last digits: take numbers that only name something out (drop_columns) or make them "
             "categories (categorical_columns), and subtract a start from times."
         )
-    determining = [
-        names[position] for position, column in columns if column.relation and column.relation.determines
+    relations = [
+        (names[position], column.relation)
+        for position, column in columns
+        if column.relation and column.relation.determines
     ]
-    determining += [
+    of_categories = [
         names[position] for position, found in sorted(observed.categories.items()) if found.determines
     ]
-    if determining:
-        yield (
-            f"{_columns(determining, 'tell', 'tells')} the label exactly (correlation or auc of 1): take "
-            "out with drop_columns what is not known yet when the model predicts."
-        )
+    exact = [name for name, relation in relations if relation.is_exact] + of_categories
+    nearly = [name for name, relation in relations if not relation.is_exact]
+    for found, how in ((exact, "the label exactly"), (nearly, "nearly all of the label")):
+        if found:
+            yield (
+                f"{_columns(found, 'tell', 'tells')} {how} (correlation or auc of 1): take out with "
+                "drop_columns what is not known yet when the model predicts."
+            )
 
 
-def _about_categories(schema: Schema, channels: Channels, observed: Observed) -> Iterator[str]:
-    unique, constant = [], []
-    for position, found in sorted(observed.categories.items()):
+def _about_categories(schema: Schema, observed: Mapping[str, Observed]) -> Iterator[str]:
+    unique, constant, unseen = [], [], []
+    for position, found in sorted(observed["train"].categories.items()):
         name = schema.names[position]
         count = len(schema.categories.get(name, ()))
+        other = observed["validation"].categories.get(position) if "validation" in observed else None
         if found.present >= LEAST and count > found.present / 2:
             unique.append(name)
+        elif other and other.missing_share > found.missing_share + MOSTLY:
+            unseen.append(name)
         elif count == 1 and not found.missing and found.present >= LEAST:
             constant.append(name)
     if unique:
@@ -156,15 +189,9 @@ def _about_categories(schema: Schema, channels: Channels, observed: Observed) ->
         )
     if constant:
         yield f"{_columns(constant)} the same category in all rows of train: take them out with drop_columns."
-    validation = channels.get("validation")
-    unseen = []
-    for name, words in validation.categories.items() if validation else ():
-        new = words - set(schema.categories.get(name, ()))
-        if len(new) > len(words) / 2 and name not in unique:
-            unseen.append(name)
     if unseen:
         yield (
-            f"{_columns(sorted(unseen))} mostly categories in validation that train does not have, which "
+            f"{_columns(unseen)} categories in most rows of validation that train does not have, which "
             "count as missing: split the rows so that both have them, and write them alike."
         )
 

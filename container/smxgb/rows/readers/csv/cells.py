@@ -18,13 +18,14 @@ from smxgb.errors import UserError
 from smxgb.rows.categories import CATEGORY, trimmed
 from smxgb.rows.readers.csv.blocks import CsvBlock, is_blank, lines_before
 from smxgb.rows.readers.csv.dialect import check_quotes, is_blank_line, numbered_records
-from smxgb.rows.readers.csv.spelling import MISSING, USUAL_MISSING, kind, spelling, truths
+from smxgb.rows.readers.csv.spelling import LETTERS, MISSING, TRUTH, USUAL_MISSING, kind, spelling, truths
 from smxgb.rows.readers.row_rules import EXACT, ROUNDED, CleanRows, Fault, clean, whole_numbers
 from smxgb.rows.roles import ROLES
 from smxgb.rows.row_numbers import COUNT, breaks
 from smxgb.wording import shown_column, shown_value
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from smxgb.rows.reading import ReadingSettings
@@ -47,6 +48,8 @@ WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 
 NOT_A_NUMBER = "is not a number"
 NOT_UTF8 = "is not UTF-8"
+NEITHER = "is neither T nor F, as the column's first values are"
+ONE_SPELLING = "Write truth values in one way: as 1 and 0, True and False, or T and F."
 REPEATED = (
     "the header is repeated, as in files that were joined: keep the first one only; for a pipe, set the "
     "channel's RecordWrapperType to RecordIO, or write the files without headers."
@@ -102,8 +105,8 @@ class Cells:
             data = self._parsed_as(block, self._convert_options_of_float_groups)
             group = self._roles.index("group")
             data = data.set_column(group, self._schema.field(group), whole_numbers(data.column(group)))
-        for index in self._words:
-            values = _truths(data.column(index))
+        for index, spelled in self._words.items():
+            values = _truths(data.column(index), spelled)
             data = data.set_column(index, self._schema.field(index), values)
         return data
 
@@ -128,13 +131,13 @@ class Cells:
         return fields + [(position, pa.int64()) for position in self.layout.row_numbers]
 
     @cached_property
-    def _words(self) -> list[int]:
-        """The fields of numbers that the file writes as truth values."""
-        return [
-            index
+    def _words(self) -> dict[int, Mapping[str, float]]:
+        """The fields of numbers that the file writes as truth values, and what these are."""
+        return {
+            index: LETTERS if position in self.layout.letters else TRUTH
             for index, (position, data_type) in enumerate(self._fields)
-            if position in self.worded and data_type == pa.float32()
-        ]
+            if position in {*self.worded, *self.layout.letters} and data_type == pa.float32()
+        }
 
     def _without_row_numbers(self, data: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[int, Mask]]:
         """Return the rows without the columns that count them, and where each of these does not count."""
@@ -223,13 +226,15 @@ class Cells:
                 if bad:
                     faults.append(Fault(column, np.array(bad), NOT_UTF8, "Write the file in UTF-8."))
                 continue
-            values, bad = _numbers(cells, data_type)
+            is_lettered = self._words.get(column) is LETTERS
+            values, bad = _letters(cells) if is_lettered else _numbers(cells, data_type)
             arrays.append(values)
             if position in self.layout.row_numbers:
                 continue
             # Text that is a label or a weight by its place breaks the rules for rows, which say so.
             if bad and column >= len(self._roles):
-                faults.append(Fault(column, np.array(bad), NOT_A_NUMBER, self.cure))
+                what = (NEITHER, ONE_SPELLING) if is_lettered else (NOT_A_NUMBER, self.cure)
+                faults.append(Fault(column, np.array(bad), *what))
         data, uncounted = self._without_row_numbers(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
         faults += [Fault(column, np.flatnonzero(mask), *COUNT) for column, mask in uncounted.items()]
         if "label" in self._roles:
@@ -307,7 +312,7 @@ def _numbers(cells: list[str], data_type: pa.DataType) -> tuple[pa.Array, list[i
     values = [None if cell in MISSING else cell for cell in cells]
     with suppress(pa.ArrowInvalid):
         return _cast(values, data_type), []
-    if data_type == pa.float32() and (found := truths(values)):
+    if data_type == pa.float32() and (found := truths(values, TRUTH)):
         return pa.array(found, data_type), []
     bad = [index for index, value in enumerate(values) if not _castable(value, data_type)]
     for index in bad:
@@ -315,11 +320,17 @@ def _numbers(cells: list[str], data_type: pa.DataType) -> tuple[pa.Array, list[i
     return _cast(values, data_type), bad
 
 
-def _truths(column: pa.DictionaryArray) -> pa.Array:
+def _letters(cells: list[str]) -> tuple[pa.Array, list[int]]:
+    """Return the letters of truth values as numbers, and the indices of other cells (null in the array)."""
+    bad = [index for index, cell in enumerate(cells) if cell not in MISSING and cell not in LETTERS]
+    return pa.array([LETTERS.get(cell) for cell in cells], pa.float32()), bad
+
+
+def _truths(column: pa.DictionaryArray, spelled: Mapping[str, float]) -> pa.Array:
     """Return a column of truth values as numbers. Raises pyarrow.ArrowInvalid if it holds anything else."""
     column = trimmed(column, MISSING)
     words = column.dictionary.to_pylist()
-    found = truths(words)
+    found = truths(words, spelled)
     if found is None and any(words):
         raise pa.ArrowInvalid
     return pc.take(pa.array(found or [None] * len(words), pa.float32()), column.indices)

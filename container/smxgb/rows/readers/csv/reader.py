@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -38,14 +39,14 @@ from smxgb.rows.readers.csv.dialect import (
 )
 from smxgb.rows.readers.csv.evidence import Known, counting
 from smxgb.rows.readers.csv.header import Head, read_head
-from smxgb.rows.readers.csv.spelling import kind, truths
+from smxgb.rows.readers.csv.spelling import LETTERS, TRUTH, kind, truths
 from smxgb.rows.readers.reader import Reader
-from smxgb.rows.readers.row_rules import merged, shown_columns, with_infinities_told
+from smxgb.rows.readers.row_rules import is_unrounded, merged, shown_columns, with_infinities_told
 from smxgb.rows.readers.streams import beginning, open_streams
 from smxgb.rows.schema import Declared
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from smxgb.rows.batch import Batch
     from smxgb.rows.readers.reader import Request
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from smxgb.rows.schema import Layout
 
 __all__ = ["can_be_cut", "open_channel"]
+
+WHOLE_VALUED = re.compile(r"[+-]?\d{1,30}(\.0*)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,7 @@ class _Pass:
             layout = aligned(start.layout, head.names, head.width, source, start.source)
             features = chosen(layout, self.names, wanted)
             headless = head.names is None
+            rows = first_records(first.data[head.start :], start.delimiter, SAMPLE)
             cells = Cells(
                 stream.file.path,
                 source,
@@ -131,7 +135,7 @@ class _Pass:
                 self.request.settings,
                 head.start,
                 headless,
-                worded(first.data[head.start :], start.delimiter),
+                frozenset(holding(rows, TRUTH)),
             )
             if stream.file.is_part:
                 blocks = read_part(stream.file, source, start.delimiter, size, head.start)
@@ -210,7 +214,8 @@ class _Heads:
     def _first_layout(self, head: Head, rows: list[list[str]], source: str) -> Layout:
         check_partitions(self._channel.name, head.names, self._settings)
         if self._like is None or self._like.layout is None:
-            return assigned(head.names, head.width, self._settings, source, partial(counting, rows))
+            layout = assigned(head.names, head.width, self._settings, source, partial(counting, rows))
+            return replace(layout, letters=holding(rows, LETTERS), unrounded=_unrounded(rows))
         expected = self._like.layout
         if (
             self._settings.csv_weights
@@ -222,13 +227,23 @@ class _Heads:
         return aligned(expected, head.names, head.width, source, "train")
 
 
-def worded(data: bytes, delimiter: str) -> frozenset[int]:
-    """Return the positions in the first records at which each value is a truth value."""
-    rows = first_records(data, delimiter, SAMPLE)
-    if not rows or not any(cell.strip().isalpha() for cell in rows[0]):
-        return frozenset()
-    cells = zip(*rows, strict=False)
-    columns = enumerate(
-        [None if kind(cell) == "missing" else cell.strip() for cell in column] for column in cells
+def holding(rows: Sequence[Sequence[str]], spelled: Mapping[str, float]) -> tuple[int, ...]:
+    """Return the positions in the first records at which each value is a truth value that is so `spelled`."""
+    found = []
+    for position, column in enumerate(zip(*rows, strict=False)):
+        # Most columns hold no such word at all, which costs less to see.
+        if any(cell.strip() in spelled for cell in column):
+            words = [None if kind(cell) == "missing" else cell.strip() for cell in column]
+            found += [position] if truths(words, spelled) else []
+    return tuple(found)
+
+
+def _unrounded(rows: Sequence[Sequence[str]]) -> frozenset[int]:
+    """Return the positions in the first records at which float32 takes no digits from whole numbers."""
+    columns = enumerate([cell.strip() for cell in column] for column in zip(*rows, strict=False))
+    return frozenset(
+        position
+        for position, column in columns
+        if not all(map(WHOLE_VALUED.fullmatch, filter(None, column)))
+        or is_unrounded([int(cell.split(".")[0]) for cell in column if WHOLE_VALUED.fullmatch(cell)])
     )
-    return frozenset(position for position, column in columns if truths(column))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 USUAL_MISSING = frozenset({"", "NA", "NaN", "nan", "null", "NULL", "None", "N/A", "n/a"})
 
@@ -97,20 +97,19 @@ def spelling(cell: str) -> Spelling | None:
     return next((spelled for spelled in SPELLINGS if spelled.form.fullmatch(cell.strip())), None)
 
 
-LETTERS = ({"t": 1.0, "f": 0.0}, {"T": 1.0, "F": 0.0})
-"""Truth values as PostgreSQL and R write them, where a column holds nothing else."""
+LETTERS = {"T": 1.0, "t": 1.0, "F": 0.0, "f": 0.0}
+"""Truth values as R and PostgreSQL write them, where a column holds nothing else from its first rows on."""
 
 
-def truths(words: Sequence[str | None]) -> list[float | None] | None:
+def truths(words: Sequence[str | None], spelled: Mapping[str, float]) -> list[float | None] | None:
     """Return truth values as 1 and 0, where None is missing; None if there is none, or anything else."""
     held = {word for word in words if word is not None}
-    for spelled in (TRUTH, *LETTERS):
-        if held and held <= spelled.keys():
-            return [None if word is None else spelled[word] for word in words]
+    if held and held <= spelled.keys():
+        return [None if word is None else spelled[word] for word in words]
     return None
 
 
 def is_value(cell: str) -> bool:
     """Tell whether a cell holds a value, not a word: a number, however written, or a truth value."""
     cell = cell.strip()
-    return kind(cell) == "number" or any(cell in letters for letters in LETTERS) or spelling(cell) is not None
+    return kind(cell) == "number" or cell in LETTERS or spelling(cell) is not None

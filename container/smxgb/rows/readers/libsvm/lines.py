@@ -17,6 +17,7 @@ from pyarrow import csv
 
 from smxgb.errors import UserError
 from smxgb.job import BOM, PARQUET_MAGIC
+from smxgb.log import notice
 from smxgb.rows.batch import SPARSE
 from smxgb.rows.readers.column_picks import from_sparse, numbered
 from smxgb.rows.readers.csr import ascending, first_infinite
@@ -123,7 +124,7 @@ def check_libsvm(data: bytes, source: str) -> None:
 
 
 def check_features(block: LineBlock, source: str) -> None:
-    """Raise UserError if a file's first lines are several and hold one number each.
+    """Raise UserError if a file's first lines are several and hold one number each; a single one is noticed.
 
     Files of that form beside others hold weights or the sizes of groups, by a convention of XGBoost's text
     loader and of LightGBM.
@@ -131,13 +132,16 @@ def check_features(block: LineBlock, source: str) -> None:
     if b":" in block.data:
         return
     rows = [line for line in _lines(block.data) if line.strip()]
+    if not rows:
+        return
+    place = f"{source}, line {block.line}: {shown_value(rows[0].decode(errors='replace').strip())}"
+    cure = "Weights stand in the lines, as label:weight, and groups as qid: behind the label"
     if len(rows) > 1:
         raise UserError(
-            f"{source}, line {block.line}: {shown_value(rows[0].decode(errors='replace').strip())}: no "
-            "line of the file has an index:value pair. Weights stand in the lines, as label:weight, and "
-            "groups as qid: behind the label: write them so, and take a file of weights or groups out of "
-            "the channel."
+            f"{place}: no line of the file has an index:value pair. {cure}: write them so, and take a file "
+            "of weights or groups out of the channel."
         )
+    notice(f"{place} is read as the label of a row without a value. {cure}, not in a file of their own.")
 
 
 def roles_of(data: bytes) -> tuple[RoleName, ...] | None:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from smxgb.errors import Mistakes, UserError
 from smxgb.job import PARQUET_MAGIC, is_compressed
-from smxgb.log import log
+from smxgb.log import log, notice
 from smxgb.rows.batch import CELL_BYTES, rows_of_batch
 from smxgb.rows.categories import CATEGORY
 from smxgb.rows.columns import aligned, assigned, check_partitions, chosen
@@ -26,6 +26,7 @@ from smxgb.rows.readers.parquet.types import (
     check_types,
     converted,
     dictionaries,
+    is_short_float,
     may_be_label,
     notice_numbers,
     rounded,
@@ -33,11 +34,13 @@ from smxgb.rows.readers.parquet.types import (
 )
 from smxgb.rows.readers.reader import Reader
 from smxgb.rows.readers.row_rules import (
+    EXACT_FLOAT32,
     FLOAT_GROUPS,
     ROUNDED,
     CleanRows,
     Fault,
     clean,
+    is_unrounded,
     merged,
     shown_columns,
     shown_file,
@@ -193,11 +196,49 @@ def _counts(table: _Table, position: int) -> bool:
         return all(counts_on(batch.column(0).fill_null(-1).to_pylist()) for batch in islice(batches, 1))
 
 
+def _unrounded(table: _Table) -> frozenset[int]:
+    """Return the columns from whose first values float32 takes no digits of whole numbers.
+
+    They are stored as float32, or the footer says that they have large numbers, which are looked at.
+    """
+    short = {position for position, data_type in enumerate(table.types) if is_short_float(data_type)}
+    with _readable(table.file, table.source), pq.ParquetFile(table.file.path) as parquet:
+        large = _large(parquet.metadata)
+        found = [index for index, name in enumerate(table.names) if index not in short and name in large]
+        names = [table.names[index] for index in found]
+        first = next(parquet.iter_batches(COUNTED_ROWS, columns=names), None) if names else None
+        columns = [] if first is None else [first.column(name) for name in names]
+    values = (column.cast(pa.float64(), safe=False).drop_null().to_pylist() for column in columns)
+    return frozenset(
+        short | {index for index, held in zip(found, values, strict=False) if is_unrounded(held)}
+    )
+
+
+def _large(footer: pq.FileMetaData) -> set[str]:
+    """Return the columns of numbers beyond what float32 holds exactly, as the first row group says."""
+    if not footer.num_row_groups:
+        return set()
+    group = footer.row_group(0)
+    found = set()
+    for index in range(group.num_columns):
+        chunk = group.column(index)
+        ends = chunk.statistics
+        is_number = ends is not None and ends.has_min_max and isinstance(ends.max, int | float)
+        if is_number and max(abs(ends.min), abs(ends.max)) > EXACT_FLOAT32:
+            found.add(chunk.path_in_schema)
+    return found
+
+
 def _first_layout(request: Request, table: _Table) -> Layout:
     settings, like = request.settings, request.like
     check_partitions(request.channel.name, table.names, settings)
     width = len(table.names)
     if like is not None and like.layout is not None:
+        if like.layout.columns is None:
+            notice(
+                f"{table.source} has names, and the files of train have none: its columns are taken in "
+                "the order of train's."
+            )
         return aligned(like.layout, table.names, width, table.source, "train")
     check_index(settings, table.index, table.labels, table.source)
     drop = tuple(ref for ref in settings.drop if str(ref) not in table.index)
@@ -208,6 +249,12 @@ def _first_layout(request: Request, table: _Table) -> Layout:
         table.source,
         partial(_counts, table),
     )
+    layout = replace(layout, unrounded=_unrounded(table))
+    if settings.csv_weights:
+        notice(
+            "csv_weights=1 has no effect on Parquet, where the column after the label is a feature: name the "
+            "weights' column in weight_column."
+        )
     if settings.dictionaries:
         return dictionaries(layout, table.names, table.categories)
     notice_numbers(layout, table.names, table.types, table.categories, table.source)

@@ -184,6 +184,11 @@ def check_index(settings: ReadingSettings, index: frozenset[str], labels: Sequen
     mistakes.raise_any()
 
 
+def is_short_float(data_type: pa.DataType) -> bool:
+    """Tell whether a column of this type holds floats of 32 bits or fewer, which lose nothing."""
+    return bool(pa.types.is_float32(data_type) or pa.types.is_float16(data_type))
+
+
 def may_be_label(data_type: pa.DataType) -> bool:
     """Tell whether a column of this type could be the label."""
     return any(is_type(data_type) for is_type in NUMERIC)

@@ -46,9 +46,21 @@ def test_truth_values_below_words_tell_a_header(csv: Data) -> None:
     assert csv.declared("y,a\nt,f\n").names == ("a",)
 
 
-def test_truth_values_are_the_same_categories_however_they_are_written(csv: Data) -> None:
-    read = csv.read("y,a\n1,True\n2,true\n3,TRUE\n4,False\n5,no\n", categorical=("a",))
-    assert read["a"].tolist() == ["True", "True", "True", "False", "no"]
+@pytest.mark.parametrize(("of_first", "of_second"), [("7", "T"), ("T", "7"), ("t", "0"), ("1", "f")])
+def test_letters_are_truth_values_in_every_file_or_in_none(csv: Data, of_first: str, of_second: str) -> None:
+    """A column of numbers in one file is no column of letters in another: T would count as 1."""
+    files = {
+        f"{number}.csv": "y,a\n" + f"1,{cell}\n" * 3 for number, cell in enumerate((of_first, of_second))
+    }
+    said = "' is not a number" if of_first in "17" else f"'{of_second}' is neither T nor F, as the column's"
+    assert said in csv.refused(files)[0]
+    like = csv.declared({"a.csv": files["0.csv"]})
+    assert said in csv.refused(files["1.csv"], like=like, name="validation")[0]
+
+
+def test_letters_are_truth_values_in_files_of_another_order(csv: Data) -> None:
+    read = csv.read({"1.csv": "y,a,b\n1,T,2\n0,F,3\n", "2.csv": "b,a,y\n4,T,0\n5,,1\n"})
+    np.testing.assert_array_equal(read["a"], [1, 0, 1, NAN])
 
 
 @pytest.mark.parametrize("word", ["<NA>", "#N/A", "\\N", "-", "#NA", "-NaN", "1.#IND", " <NA> "])

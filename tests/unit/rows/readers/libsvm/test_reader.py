@@ -171,7 +171,7 @@ def test_a_feature_that_is_taken_still_tells_where_features_begin_and_end(libsvm
     reader = libsvm.reader("1 0:2 1:4\n0 0:5 2:3\n", weight=0, drop=(2,))
     (batch,) = reader.batches()
     summary = summarise(batch)
-    assert summary.extent == Extent(0, 2)
+    assert summary.extent == Extent(0, 2, labels_ascend=False)
     assert summary.present == 1
     assert batch.roles["weight"].tolist() == [2, 5]
 
@@ -270,5 +270,9 @@ def test_a_file_of_numbers_beside_rows_is_refused(libsvm: Data, side: str) -> No
     )
 
 
-def test_a_row_without_a_value_is_read(libsvm: Data) -> None:
-    assert len(libsvm.read({"a": "1\n0 2:3\n", "b": "1\n"})) == 3
+def test_a_row_without_a_value_is_read(libsvm: Data, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(libsvm.read({"a": "1\n0 2:3\n"})) == 2
+    assert "Notice" not in capsys.readouterr().out
+    assert len(libsvm.read({"a": "1\n0 2:3\n", "b": "60\n"})) == 3
+    said = "Notice: train/b, line 1: '60' is read as the label of a row without a value. Weights stand in the"
+    assert said in capsys.readouterr().out
