@@ -34,7 +34,6 @@ from smxgb.rows.readers.parquet.types import (
 )
 from smxgb.rows.readers.reader import Reader
 from smxgb.rows.readers.row_rules import (
-    EXACT_FLOAT32,
     FLOAT_GROUPS,
     ROUNDED,
     CleanRows,
@@ -196,37 +195,19 @@ def _counts(table: _Table, position: int) -> bool:
         return all(counts_on(batch.column(0).fill_null(-1).to_pylist()) for batch in islice(batches, 1))
 
 
-def _unrounded(table: _Table) -> frozenset[int]:
-    """Return the columns from whose first values float32 takes no digits of whole numbers.
-
-    They are stored as float32, or the footer says that they have large numbers, which are looked at.
-    """
-    short = {position for position, data_type in enumerate(table.types) if is_short_float(data_type)}
-    with _readable(table.file, table.source), pq.ParquetFile(table.file.path) as parquet:
-        large = _large(parquet.metadata)
-        found = [index for index, name in enumerate(table.names) if index not in short and name in large]
-        names = [table.names[index] for index in found]
+def _unrounded(table: _Table, layout: Layout) -> frozenset[int]:
+    """Return the columns that are read from whose first values float32 takes no digits of whole numbers."""
+    read = {*layout.features, *(position for _, position in layout.roles)}
+    short = {index for index in read if is_short_float(table.types[index])}
+    long = [index for index in sorted(read - short) if may_be_label(table.types[index])]
+    names = [table.names[index] for index in long]
+    file = pq.ParquetFile(table.file.path, buffer_size=BUFFER_BYTES)
+    with _readable(table.file, table.source), file as parquet:
+        # Not from the footer's statistics: Arrow ends the process that asks for those of an encrypted column.
         first = next(parquet.iter_batches(COUNTED_ROWS, columns=names), None) if names else None
         columns = [] if first is None else [first.column(name) for name in names]
-    values = (column.cast(pa.float64(), safe=False).drop_null().to_pylist() for column in columns)
-    return frozenset(
-        short | {index for index, held in zip(found, values, strict=False) if is_unrounded(held)}
-    )
-
-
-def _large(footer: pq.FileMetaData) -> set[str]:
-    """Return the columns of numbers beyond what float32 holds exactly, as the first row group says."""
-    if not footer.num_row_groups:
-        return set()
-    group = footer.row_group(0)
-    found = set()
-    for index in range(group.num_columns):
-        chunk = group.column(index)
-        ends = chunk.statistics
-        is_number = ends is not None and ends.has_min_max and isinstance(ends.max, int | float)
-        if is_number and max(abs(ends.min), abs(ends.max)) > EXACT_FLOAT32:
-            found.add(chunk.path_in_schema)
-    return found
+        values = [column.cast(pa.float64(), safe=False).drop_null().to_pylist() for column in columns]
+    return frozenset(short | {index for index, held in zip(long, values, strict=False) if is_unrounded(held)})
 
 
 def _first_layout(request: Request, table: _Table) -> Layout:
@@ -249,7 +230,7 @@ def _first_layout(request: Request, table: _Table) -> Layout:
         table.source,
         partial(_counts, table),
     )
-    layout = replace(layout, unrounded=_unrounded(table))
+    layout = replace(layout, unrounded=_unrounded(table, layout))
     if settings.csv_weights:
         notice(
             "csv_weights=1 has no effect on Parquet, where the column after the label is a feature: name the "
