@@ -26,6 +26,7 @@ def hosts(
     distribution: str = "ShardedByS3Key",
     last: int = -1,
     of_last: Mapping[str, object] = MappingProxyType({}),
+    checkpointconfig: Mapping[str, str] | None = None,
     before_last: Callable[[list[Container]], None] = lambda _: None,
 ) -> Iterator[list[Container]]:
     """Start a container for each host of a job, that at the index `last` as the last; remove what is left.
@@ -49,6 +50,7 @@ def hosts(
                 hyperparameters={**settings, **(of_last if name == names[last] else {})},
                 channels=of_host,
                 inputdataconfig=config,
+                checkpointconfig=None if checkpointconfig is None else dict(checkpointconfig),
                 resourceconfig={"current_host": name, "hosts": names, "network_interface_name": "ethwe"},
             )
             if name == names[last]:
