@@ -6,6 +6,7 @@ XGBoost checks some of it after the matrix is built, with messages about somethi
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from smxgb.errors import Mistakes, UserError
@@ -126,10 +127,13 @@ def _unused_classes(classes: int, channels: Sequence[Labels], *, stated: bool) -
             f"the {len(known)} different labels ({_listed(sorted(known))}) make {classes:,} classes, one "
             "more than the largest: number the classes 0, 1, 2 and so on, or set num_class."
         )
-    unused = [label for label in range(classes) if label not in known]
-    several = "es" if len(unused) > 1 else ""
+    count = classes - len(known.intersection(range(classes)))
+    if not count:
+        return []
+    first = [*islice((label for label in range(classes) if label not in known), LISTED)]
+    several = "es" if count > 1 else ""
     cure = "number the classes 0, 1, 2 and so on, unless such rows are to come."
-    return [f"No row has class{several} {_listed(unused)}: {cure}"] if unused else []
+    return [f"No row has class{several} {_listed(first, count)}: {cure}"]
 
 
 def _which_column(settings: Hyperparameters, layout: Layout | None) -> str:
@@ -184,8 +188,9 @@ def _classes(settings: Hyperparameters, channels: Mapping[str, Labels], rows: in
     return classes
 
 
-def _listed(labels: Sequence[float]) -> str:
-    more = f" and {len(labels) - LISTED} more" if len(labels) > LISTED else ""
+def _listed(labels: Sequence[float], count: int | None = None) -> str:
+    """Return the first of some labels, which are `count` together."""
+    more = f" and {count - LISTED:,} more" if (count := count or len(labels)) > LISTED else ""
     return ", ".join(f"{label:g}" for label in labels[:LISTED]) + more
 
 

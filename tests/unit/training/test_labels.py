@@ -168,6 +168,10 @@ def test_classes_that_no_row_has_are_said() -> None:
     channels = {"train": labels(0, 1, 3), "validation": labels(5)}
     parameters = settings(objective="multi:softmax")
     assert check_all_labels(parameters, channels, 6) == [f"No row has classes 2, 4{CURE}"]
+    many = check_all_labels(
+        settings(objective="multi:softmax", num_class=2_000_000_000), channels, 2_000_000_000
+    )
+    assert many == [f"No row has classes 2, 4, 6, 7, 8, 9, 10, 11, 12, 13 and 1,999,999,986 more{CURE}"]
     assert check_all_labels(parameters, {"train": labels(1, 2)}, 3) == [f"No row has class 0{CURE}"]
 
 
