@@ -26,7 +26,7 @@ from smxgb.rows.readers.parquet.types import (
     check_types,
     converted,
     dictionaries,
-    is_short_float,
+    is_float,
     may_be_label,
     notice_numbers,
     rounded,
@@ -195,11 +195,16 @@ def _counts(table: _Table, position: int) -> bool:
         return all(counts_on(batch.column(0).fill_null(-1).to_pylist()) for batch in islice(batches, 1))
 
 
-def _unrounded(table: _Table, layout: Layout) -> frozenset[int]:
-    """Return the columns that are read from whose first values float32 takes no digits of whole numbers."""
+def _unrounded(table: _Table, layout: Layout, *, is_streamed: bool) -> frozenset[int]:
+    """Return the columns that are read from whose first values float32 takes no digits of whole numbers.
+
+    Of a streamed file, each byte of which is read once, the types alone tell: doubles count as fractions.
+    """
     read = {*layout.features, *(position for _, position in layout.roles)}
-    short = {index for index in read if is_short_float(table.types[index])}
-    long = [index for index in sorted(read - short) if may_be_label(table.types[index])]
+    plain = {index for index in read if is_float(table.types[index], short=not is_streamed)}
+    if is_streamed:
+        return frozenset(plain)
+    long = [index for index in sorted(read - plain) if may_be_label(table.types[index])]
     names = [table.names[index] for index in long]
     file = pq.ParquetFile(table.file.path, buffer_size=BUFFER_BYTES)
     with _readable(table.file, table.source), file as parquet:
@@ -207,7 +212,7 @@ def _unrounded(table: _Table, layout: Layout) -> frozenset[int]:
         first = next(parquet.iter_batches(COUNTED_ROWS, columns=names), None) if names else None
         columns = [] if first is None else [first.column(name) for name in names]
         values = [column.cast(pa.float64(), safe=False).drop_null().to_pylist() for column in columns]
-    return frozenset(short | {index for index, held in zip(long, values, strict=False) if is_unrounded(held)})
+    return frozenset(plain | {index for index, held in zip(long, values, strict=False) if is_unrounded(held)})
 
 
 def _first_layout(request: Request, table: _Table) -> Layout:
@@ -230,7 +235,7 @@ def _first_layout(request: Request, table: _Table) -> Layout:
         table.source,
         partial(_counts, table),
     )
-    layout = replace(layout, unrounded=_unrounded(table, layout))
+    layout = replace(layout, unrounded=_unrounded(table, layout, is_streamed=request.channel.mode != "File"))
     if settings.csv_weights:
         notice(
             "csv_weights=1 has no effect on Parquet, where the column after the label is a feature: name the "

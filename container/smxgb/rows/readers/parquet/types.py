@@ -184,9 +184,9 @@ def check_index(settings: ReadingSettings, index: frozenset[str], labels: Sequen
     mistakes.raise_any()
 
 
-def is_short_float(data_type: pa.DataType) -> bool:
-    """Tell whether a column of this type holds floats of 32 bits or fewer, which lose nothing."""
-    return bool(pa.types.is_float32(data_type) or pa.types.is_float16(data_type))
+def is_float(data_type: pa.DataType, *, short: bool) -> bool:
+    """Tell whether a column of this type holds floats, those of 32 bits or fewer if it is to be `short`."""
+    return bool(pa.types.is_floating(data_type) and not (short and pa.types.is_float64(data_type)))
 
 
 def may_be_label(data_type: pa.DataType) -> bool:
