@@ -71,7 +71,8 @@ class Case:
         if "group_column" not in self.settings:
             table = table.drop(columns="query")
         parts = [table[:1600], table[1600:3200], table[3200:]]
-        channels = {"train": parquet(*parts[:2]), "validation": parquet(parts[2], parts[2])}
+        again = parts[2].assign(query=parts[2]["query"] + 1000) if "query" in table else parts[2]
+        channels = {"train": parquet(*parts[:2]), "validation": parquet(parts[2], again)}
         common = {"num_round": ROUNDS, "label_column": "label", "seed": 7, "num_parallel_tree": 8}
         return hosts_of(
             self.base / name,
