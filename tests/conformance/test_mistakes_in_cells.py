@@ -46,13 +46,15 @@ CELLS = {
     ),
     "an empty label": Mistake(
         "UserError: train/data.csv, line 2, column 0: the label is empty: a finite number is needed."
-        " Correct these rows (classes are 0, 1, 2 and so on), leave them out with invalid_label=drop, or "
+        " Correct these rows (words as classes: class_labels=auto), leave them out with invalid_label=drop, "
+        "or "
         "name another column with label_column.",
         train=b"1,2,3\n,2,4\n1,2,5\n",
     ),
     "a label that is a word": Mistake(
         "UserError: train/data.csv, line 1, column 0: 'yes' is not a label: a finite number is "
-        "needed (so too line 2). Correct these rows (classes are 0, 1, 2 and so on), leave them out with "
+        "needed (so too line 2). Correct these rows (words as classes: class_labels=auto), leave them out "
+        "with "
         "invalid_label=drop, or name "
         "another column with label_column.",
         train=b"yes,2,3\nno,2,4\n",
@@ -120,7 +122,7 @@ CELLS = {
     ),
     "a label that is missing in Parquet": Mistake(
         "UserError: train/data.parquet, row 1, column 0 ('label'): the label is empty: a finite "
-        "number is needed. Correct these rows (classes are 0, 1, 2 and so on), leave them out with "
+        "number is needed. Correct these rows (words as classes: class_labels=auto), leave them out with "
         "invalid_label=drop, or name another"
         " column with label_column.",
         train=parquet(table(COLUMNS, label=[1.0, None])),
@@ -144,27 +146,31 @@ CELLS = {
 LABELS = {
     "1 and 2 for a binary objective": Mistake(
         "UserError: channel train has the labels 1, 2, but for objective=binary:logistic a label is"
-        " a number from 0 to 1: recode the labels as 0 and 1, or choose another objective." + FIRST,
+        " a number from 0 to 1: recode the labels as 0 and 1 (class_labels=auto does so), or choose another "
+        "objective." + FIRST,
         {"objective": "binary:logistic"},
         b"1,2\n2,3\n",
         whole=True,
     ),
     "-1 and 1 for hinge": Mistake(
         "UserError: channel train has the labels -1, 1, but for objective=binary:hinge a label is 0"
-        " or 1: recode the labels as 0 and 1, or choose another objective." + FIRST,
+        " or 1: recode the labels as 0 and 1 (class_labels=auto does so), or choose another "
+        "objective." + FIRST,
         {"objective": "binary:hinge"},
         b"-1,2\n1,3\n",
     ),
     "a class below 0": Mistake(
         "UserError: channel train has the labels -1, 1, but for objective=multi:softmax a label is "
-        "a whole number from 0 to num_class - 1: recode the labels as 0, 1, 2 and so on, or choose another "
+        "a whole number from 0 to num_class - 1: recode the labels as 0, 1, 2 and so on (class_labels=auto "
+        "does so), or choose another "
         "objective." + FIRST,
         {"objective": "multi:softmax", "num_class": 3},
         b"-1,2\n1,3\n",
     ),
     "half a class": Mistake(
         "UserError: channel train has the labels 0, 1.5, but for objective=multi:softprob a label "
-        "is a whole number from 0 to num_class - 1: recode the labels as 0, 1, 2 and so on, or choose "
+        "is a whole number from 0 to num_class - 1: recode the labels as 0, 1, 2 and so on "
+        "(class_labels=auto does so), or choose "
         "another objective." + FIRST,
         {"objective": "multi:softprob"},
         b"0,2\n1.5,3\n",
@@ -268,7 +274,7 @@ LABELS = {
     ),
     "half a class for accuracy": Mistake(
         "UserError: channel train has the labels 0.5, 1, but for metric accuracy a label is 0 or 1:"
-        " recode the labels as 0 and 1, or set eval_metric to others." + FIRST,
+        " recode the labels as 0 and 1 (class_labels=auto does so), or set eval_metric to others." + FIRST,
         {"objective": "binary:logistic", "eval_metric": "accuracy"},
         b"0.5,2\n1,3\n",
     ),

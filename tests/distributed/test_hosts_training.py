@@ -249,3 +249,18 @@ def test_ten_thousand_small_files_are_shared_by_three_hosts(tmp_path: Path) -> N
     assert loaded
     # 1.3 ms a file were measured on a busy machine with two cores; this is a limit against the quadratic.
     assert float(loaded[1]) < 0.01 * 10_000
+
+
+def test_hosts_of_which_one_lacks_a_class_have_one_coding(tmp_path: Path, table: pd.DataFrame) -> None:
+    words = np.array(["red", "green", "blue"])[np.arange(len(table)) % 3]
+    named = table.assign(y=words, x0=table["x0"] + np.arange(len(table)) % 3)
+    parts = [named[named["y"] != "red"], named[named["y"] == "red"], named[:900]]
+    shards = [{"train": csv(part, header=True)} for part in parts]
+    settings = {**SETTINGS, "objective": "multi:softprob", "eval_metric": "merror", "class_labels": "auto"}
+    with hosts_of(tmp_path, shards, settings, distribution="ShardedByS3Key") as job:
+        leader = assert_trained(job.run())
+    classes = json.loads(leader.booster().attr("smxgb") or "{}")["classes"]
+    assert classes == ["blue", "green", "red"]
+    every = pd.concat(parts)
+    predicted = np.array(classes)[leader.predict(every.drop(columns="y")).argmax(axis=1)]
+    assert last_values(leader)["train-merror"] == pytest.approx(np.mean(predicted != every["y"]), abs=1e-6)

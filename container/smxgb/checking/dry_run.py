@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from smxgb.errors import Mistakes, UserError
@@ -12,12 +13,15 @@ from smxgb.rows import (
     Runs,
     Summary,
     count_features,
+    describe_classes,
     no_rows,
     open_reader,
     reading_bytes,
     reading_settings,
     settle,
+    settle_classes,
     summarise,
+    with_labels,
 )
 from smxgb.training import Seen, check_rows, checkpoint_outlook, free_memory, start_block
 from smxgb.wording import counted
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from smxgb.job import Channel, Job
-    from smxgb.rows import Declared, Reader, Schema, Shape
+    from smxgb.rows import Declared, Reader, ReadingSettings, Schema, Shape
     from smxgb.training import Checked
 
 
@@ -63,11 +67,14 @@ def perform_dry_run(job: Job) -> Shape:
     declared, looks = _look_at_all(job, mistakes)
     # A plan for the rows of some channels would be wrong.
     is_complete = not any(mistakes)
+    with mistakes.collect():
+        looks, classes = _with_classes(looks, job)
     shapes: Mapping[str, Shape] = {}
     if declared is not None:
         schema = declared.schema
         with mistakes.collect():
             schema, shapes = _settled(declared, looks, job)
+            schema = schema and replace(schema, classes=classes)
         with mistakes.collect():
             checked = _check(schema, looks, shapes, job)
             for line in checked.describe() if is_complete else ():
@@ -87,20 +94,36 @@ def _look_at_all(job: Job, mistakes: Mistakes) -> tuple[Declared | None, dict[st
     looks: dict[str, _Look] = {}
     for channel in job.channels:
         with mistakes.collect():
-            reader = open_reader(channel, settings, threads=job.threads, like=declared)
+            own = settings.with_coder()
+            reader = open_reader(channel, own, threads=job.threads, like=declared)
             declared = declared or reader.declared
-            looks[channel.name] = _look_at(channel, reader, job)
+            looks[channel.name] = _look_at(channel, reader, job, own)
         if declared is None:
             break
     return declared, looks
 
 
-def _look_at(channel: Channel, reader: Reader, job: Job) -> _Look:
+def _with_classes(looks: dict[str, _Look], job: Job) -> tuple[dict[str, _Look], tuple[str, ...]]:
+    """Return looks whose labels are the codes of the classes that the first rows show, and these classes."""
+    wanted = job.parameters.settings.class_labels
+    if not wanted or "train" not in looks:
+        return looks, ()
+    every = reduce(Summary.merge, (look.summary for look in looks.values()))
+    classes = settle_classes({"train": every}, wanted, job.parameters.settings.objective)
+    log(describe_classes(classes))
+    return {
+        name: replace(look, summary=with_labels(look.summary, classes)) for name, look in looks.items()
+    }, classes
+
+
+def _look_at(channel: Channel, reader: Reader, job: Job, settings: ReadingSettings) -> _Look:
     """Read the first batch of a channel, and see whether there is another."""
     runs = Runs()
     batches = runs.watch(reader.batches())
     batch = next(batches, None)
     summary = Summary() if batch is None else summarise(batch)
+    if settings.coder:
+        summary = replace(summary, classes=settings.coder.words)
     # Only if no row is left does a reader yield a batch without rows.
     if not summary.rows:
         raise UserError(no_rows(channel.name, summary))

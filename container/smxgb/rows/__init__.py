@@ -2,6 +2,7 @@
 
 from smxgb.rows.batch import CELL_BYTES, Batch, FloatArray, GroupArray, Sparse
 from smxgb.rows.bodies import BODY_TYPES, BodyForm, Rows, answer_records, body_form, read_body
+from smxgb.rows.classes import describe_classes, settle_classes, with_labels
 from smxgb.rows.features import count_features, settle
 from smxgb.rows.loading import Loaded, load
 from smxgb.rows.query_groups import Runs
@@ -45,6 +46,7 @@ __all__ = [
     "answer_records",
     "body_form",
     "count_features",
+    "describe_classes",
     "load",
     "no_rows",
     "open_reader",
@@ -53,5 +55,7 @@ __all__ = [
     "reading_settings",
     "sampled",
     "settle",
+    "settle_classes",
     "summarise",
+    "with_labels",
 ]

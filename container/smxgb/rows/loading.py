@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from smxgb.errors import Mistakes, UserError
 from smxgb.job import overlaps
 from smxgb.log import log, notice
@@ -18,6 +20,7 @@ from smxgb.rows.agreement import (
     by_all,
     together,
 )
+from smxgb.rows.classes import check_classes, describe_classes, settle_classes, with_codes, with_labels
 from smxgb.rows.empty_workers import check_empty_workers, with_rows_for_empty_workers
 from smxgb.rows.features import (
     check_lines_have_labels,
@@ -37,7 +40,7 @@ from smxgb.supervision.messages import PhaseBegins
 from smxgb.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from smxgb.job import Channel, ContentType, Job
@@ -78,7 +81,8 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
         if group.size > 1:
             log(mine.note)
         shares.append(mine.channel)
-    declared, reader = _agreed(shares[0], settings, threads, group)
+    of_channel = {channel.name: settings.with_coder() for channel in shares}
+    declared, reader = _agreed(shares[0], of_channel["train"], threads, group)
     mistakes = Mistakes()
     stored: dict[str, Stored] = {}
     for channel in shares:
@@ -87,8 +91,10 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
                 stored[channel.name] = Stored(Summary(), lambda: iter(()))
                 continue
             if channel.name != "train" or reader is None:
-                reader = open_reader(channel, settings, threads=threads, like=declared)
-            stored[channel.name] = keep(reader, scratch, channel.name)
+                reader = open_reader(channel, of_channel[channel.name], threads=threads, like=declared)
+            stored[channel.name] = _with_classes(
+                keep(reader, scratch, channel.name), of_channel[channel.name]
+            )
     mistakes.raise_any()
     link.send(PhaseBegins("agree"))
     summaries = agree_on_rows({name: kept.summary for name, kept in stored.items()}, group)
@@ -101,8 +107,21 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
     with by_all():
         check_lines_have_labels(together(summaries), types, settings)
         schema = settle(declared, together(summaries), types, settings.indexing)
+        if settings.class_labels:
+            objective = job.parameters.settings.objective
+            classes = settle_classes(together(summaries), settings.class_labels, objective)
+            schema = replace(schema, classes=classes)
         empty = [host for host, found in zip(group.hosts, summaries, strict=True) if not found["train"].rows]
         check_empty_workers(empty, job.parameters.settings)
+    if schema.classes:
+        opened = partial(open_reader, threads=threads, like=declared)
+        place = partial(_place_of_label, shares, settings, opened)
+        own = {name: kept.summary for name, kept in stored.items()}
+        check_classes(own, schema.classes, settings.class_labels, place)
+        stored = {name: with_codes(kept, schema.classes) for name, kept in stored.items()}
+        summaries = [
+            {name: with_labels(found, schema.classes) for name, found in each.items()} for each in summaries
+        ]
     stored = {name: fitted(name, kept, schema, types[name]) for name, kept in stored.items()}
     channels = with_rows_for_empty_workers(stored, schema, together(summaries), any_empty=bool(empty))
     loaded = Loaded(schema, channels, summaries)
@@ -116,6 +135,8 @@ def _describe(loaded: Loaded, types: Mapping[str, ContentType], settings: Readin
     """Say what was settled about the features of all workers' rows."""
     for line in describe_unused(loaded.schema, loaded.all_rows["train"]):
         log(line)
+    if loaded.schema.classes:
+        log(describe_classes(loaded.schema.classes))
     if loaded.schema.first_index is not None:
         log(describe_indexing(loaded.schema, settings.indexing))
         for text in doubts_about_lines(loaded.all_rows, types, settings):
@@ -157,6 +178,36 @@ def _file_of(
             if any("group" in batch.roles and identifier in batch.roles["group"] for batch in batches):
                 return shown_file(channel, file)
     return shown_file(channel, channel.files[0])
+
+
+def _with_classes(stored: Stored, settings: ReadingSettings) -> Stored:
+    """Return a channel whose summary has the labels that got codes."""
+    if settings.coder is None:
+        return stored
+    return replace(stored, summary=replace(stored.summary, classes=settings.coder.words))
+
+
+def _place_of_label(
+    channels: list[Channel],
+    settings: ReadingSettings,
+    opened: Callable[[Channel, ReadingSettings], Reader],
+    name: str,
+    label: str,
+) -> str:
+    """Return the file and row of the first row of a channel with a label, as messages show it."""
+    channel = next(channel for channel in channels if channel.name == name)
+    for file in channel.files if channel.mode != "Pipe" else ():
+        own = settings.with_coder()
+        reader = opened(replace(channel, files=(file,)), own)
+        before = 0
+        for batch in reader.batches(() if reader.can_repeat else None):
+            words = own.coder.words if own.coder else ()
+            code = words.index(label) if label in words else None
+            found = np.flatnonzero(batch.roles["label"] == code)
+            if len(found):
+                return f"{shown_file(channel, file)}, row {before + int(found[0]) + 1}"
+            before += batch.rows
+    return f"channel {name}"
 
 
 def _tell(loaded: Loaded, group: Group) -> None:

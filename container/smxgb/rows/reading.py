@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from smxgb.rows.categories import CATEGORY
+from smxgb.rows.label_coder import LabelCoder
 from smxgb.rows.roles import ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import pyarrow as pa
 
     from smxgb.job import Channels, Name
     from smxgb.rows.roles import RoleName
@@ -36,7 +40,8 @@ class ReadingSettings:
     the label is the first column that has no other role. `csv_weights` puts the instance weight into the CSV
     column with index 1, as AWS's image does. `delimiter` is "auto" or one character. `dictionaries` says that
     dictionary columns of Parquet hold categories, as those of `categorical` do. `partitions` are columns that
-    files may lack: `drop` may name them all the same.
+    files may lack: `drop` may name them all the same. `class_labels` is ("auto",), or all classes; with it,
+    `coder` gives the labels of one channel their codes.
     """
 
     columns: Mapping[RoleName, ColumnRef] = field(default_factory=dict)
@@ -50,6 +55,16 @@ class ReadingSettings:
     infinity: Literal["error", "missing"] = "error"
     indexing: Literal["auto", "0", "1"] = "auto"
     partitions: tuple[Partition, ...] = ()
+    class_labels: tuple[str, ...] = ()
+    coder: LabelCoder | None = field(default=None, compare=False)
+
+    def dtype(self, role: RoleName) -> pa.DataType:
+        """Return the type of a role's column of a table: labels that get codes are words."""
+        return CATEGORY if role == "label" and self.coder else ROLES[role].dtype
+
+    def with_coder(self) -> ReadingSettings:
+        """Return the settings for reading one channel, whose labels get codes if they are `class_labels`."""
+        return replace(self, coder=LabelCoder()) if self.class_labels else self
 
     @property
     def absent(self) -> set[str]:
@@ -71,6 +86,7 @@ def reading_settings(settings: Hyperparameters, channels: Channels) -> ReadingSe
         invalid_label=settings.invalid_label,
         infinity=settings.infinity,
         indexing=settings.libsvm_indexing,
+        class_labels=settings.class_labels,
         partitions=tuple(
             Partition(channel.name, column, min(values), len(values) > 1)
             for channel in channels

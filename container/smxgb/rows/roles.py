@@ -104,7 +104,8 @@ ROLES: Mapping[RoleName, Role] = {
             "label",
             pa.float32(),
             "a finite number is needed",
-            "Correct these rows (classes are 0, 1, 2 and so on), leave them out with invalid_label=drop, or "
+            "Correct these rows (words as classes: class_labels=auto), leave them out with "
+            "invalid_label=drop, or "
             "name another column with label_column.",
             _label,
             "label",

@@ -83,7 +83,8 @@ class Schema:
     `invented` says that the files name no columns, so that the names are `f0`, `f1`, ... of our making.
     `layout` is the one of the first file of `train`, None if that is no table. `first_index` is what libsvm
     files call the first feature, None if there are no such files. `categories` has the name of each feature
-    of categories, with these in the order of their codes.
+    of categories, with these in the order of their codes. `classes` are the labels that are words, in the
+    order of theirs.
     """
 
     names: tuple[str, ...]
@@ -91,6 +92,7 @@ class Schema:
     layout: Layout | None = field(default=None, compare=False)
     first_index: int | None = None
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    classes: tuple[str, ...] = ()
 
     @classmethod
     def unnamed(cls, count: int) -> Schema:

@@ -34,13 +34,15 @@ class Signature:
     """What rows must have for a model to predict them: its features, and how training has read their cells.
 
     `label` is the name of the label's column in the files of the training, None if it has none. `infinity`
-    is the setting of the training, `objective` its objective.
+    is the setting of the training, `objective` its objective. `classes` are labels that are words, in the
+    order of their codes.
     """
 
     schema: Schema
     label: str | None = None
     infinity: Literal["error", "missing"] = "error"
     objective: str | None = None
+    classes: tuple[str, ...] = ()
 
     @classmethod
     def of_training(cls, schema: Schema, infinity: Literal["error", "missing"], objective: str) -> Signature:
@@ -48,7 +50,7 @@ class Signature:
         layout = schema.layout
         position = dict(layout.roles).get("label") if layout else None
         label = layout.name(position) if layout and position is not None else None
-        return cls(schema, label, infinity, objective)
+        return cls(schema, label, infinity, objective, schema.classes)
 
     @classmethod
     def of_model(cls, schema: Schema, attribute: str | None) -> Signature:
@@ -59,12 +61,13 @@ class Signature:
             kept = {}
         if not isinstance(kept, dict):
             kept = {}
-        label, objective = kept.get("label"), kept.get("objective")
+        label, objective, classes = (kept.get(name) for name in ("label", "objective", "classes"))
         return cls(
             schema,
             label if isinstance(label, str) else None,
             "missing" if kept.get("infinity") == "missing" else "error",
             objective if isinstance(objective, str) else None,
+            tuple(map(str, classes)) if isinstance(classes, list) else (),
         )
 
     @property
@@ -75,7 +78,7 @@ class Signature:
             "objective": self.objective,
             "label": self.label,
             "infinity": self.infinity,
-        }
+        } | ({"classes": list(self.classes)} if self.classes else {})
         return json.dumps(kept)
 
     @property

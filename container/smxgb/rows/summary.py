@@ -51,7 +51,8 @@ class Summary:
     feature cells with a value, None if the pass read no features. `weights` is the sum of the weights, None
     if the rows have none. `columns` is the number of features of dense rows, `extent` that of sparse ones;
     each is None if there are no such rows. `categories` has those that occur, by the name of their feature.
-    `roles` are what the rows have beside features.
+    `roles` are what the rows have beside features. `classes` are labels that are words, in the order of the
+    codes that this worker gave them.
     """
 
     rows: int = 0
@@ -63,6 +64,7 @@ class Summary:
     extent: Extent | None = None
     categories: Mapping[str, frozenset[str]] = field(default_factory=dict)
     roles: frozenset[RoleName] = frozenset()
+    classes: tuple[str, ...] = ()
 
     def shape(self, columns: int) -> Shape:
         """Return the shape of the rows that were seen, with so many feature columns."""
@@ -85,6 +87,7 @@ class Summary:
                 for name in {**self.categories, **other.categories}
             },
             self.roles | other.roles,
+            tuple(dict.fromkeys(self.classes + other.classes)),
         )
 
 

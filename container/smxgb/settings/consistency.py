@@ -32,6 +32,7 @@ def conflicts(settings: Hyperparameters, *, has_model: bool = False) -> Iterator
     yield from _about_trees(settings)
     yield from _about_updaters(settings, has_model=has_model)
     yield from _about_columns(settings)
+    yield from _about_class_labels(settings)
     yield from _about_categories(settings)
     yield from _about_cross_validation(settings)
     yield from _about_ports(settings)
@@ -230,6 +231,40 @@ def _about_columns(settings: Hyperparameters) -> Iterator[Finding]:
                 "(the column is no feature anyway).",
             )
         roles[column] = field
+
+
+def _about_class_labels(settings: Hyperparameters) -> Iterator[Finding]:
+    """Yield what is wrong with `class_labels`; their number is checked where the setting lists them all."""
+    labels, kind = settings.class_labels, kind_of(settings.objective)
+    if not labels:
+        return
+    if kind not in {"binary", "multi-class"}:
+        yield _finding(
+            {"class_labels", "objective"},
+            f"class_labels names the classes of binary: and multi: objectives, and objective="
+            f"{settings.objective} learns numbers: leave it out, or choose another objective.",
+        )
+    if labels == ("auto",):
+        return
+    twice = sorted({label for label in labels if labels.count(label) > 1})
+    if twice or len(labels) == 1:
+        yield _finding(
+            {"class_labels"},
+            f"class_labels holds {f'{twice[0]!r} twice' if twice else 'one class'}: give auto, or each class "
+            "once.",
+        )
+    elif kind == "binary" and len(labels) > 2:  # noqa: PLR2004 - two classes
+        yield _finding(
+            {"class_labels", "objective"},
+            f"class_labels holds {len(labels)} classes, and objective={settings.objective} has two: choose "
+            "multi:softprob.",
+        )
+    elif kind == "multi-class" and settings.num_class not in {None, len(labels)}:
+        yield _finding(
+            {"class_labels", "num_class"},
+            f"class_labels holds {len(labels)} classes, and num_class={settings.num_class}: leave num_class "
+            "out.",
+        )
 
 
 def _about_cross_validation(settings: Hyperparameters) -> Iterator[Finding]:

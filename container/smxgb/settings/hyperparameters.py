@@ -248,6 +248,11 @@ class Hyperparameters(BaseModel):
     invalid_label: Annotated[Literal["error", "drop"], WORD] = _container(
         "What to do with a row whose label is no number.", default="error"
     )
+    class_labels: ListOf[Text] = _container(
+        "Labels that are words, or do not begin at 0: auto (those of train, sorted), or all in the order of "
+        "their codes; absent: labels are numbers.",
+        default=(),
+    )
     infinity: Annotated[Literal["error", "missing"], WORD] = _container(
         "What to do with an infinite value.", default="error"
     )

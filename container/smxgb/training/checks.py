@@ -71,7 +71,7 @@ def check_rows(parameters: Parsed, seen: Seen, free: Memory) -> Checked:
         if seen.schema is not None:
             constraints = resolve_constraints(parameters.settings, seen.schema.names)
     with mistakes.collect():
-        classes = check_labels(parameters, seen.labels, rows, seen.schema.layout if seen.schema else None)
+        classes = check_labels(parameters, seen.labels, rows, seen.schema)
         if seen.whole is not None:
             notes = check_all_rows(parameters, seen.whole, classes)
     # The labels are those of all hosts, the memory is this one's.

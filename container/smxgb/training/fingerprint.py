@@ -37,6 +37,8 @@ def fingerprint(
     facts["features"] = len(schema.names)
     if not schema.invented:
         facts["feature names"] = schema.names
+    if schema.classes:
+        facts["class labels"] = schema.classes
     facts |= {f"categories of {name}": found for name, found in schema.categories.items()}
     if base:
         facts["model of channel 'model'"] = hashlib.sha256(base.data).hexdigest()[:8]

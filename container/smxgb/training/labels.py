@@ -16,7 +16,7 @@ from smxgb.wording import shown_column
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from smxgb.rows import Layout
+    from smxgb.rows import Layout, Schema
     from smxgb.settings import Domain, Hyperparameters, Labels, Parsed
 
 MOST_CLASSES = 100
@@ -31,7 +31,7 @@ _SCORED: Mapping[str, Domain] = dict.fromkeys(CURVES, PROBABILITY)
 
 
 def check_labels(
-    parameters: Parsed, channels: Mapping[str, Labels], rows: int | None, layout: Layout | None = None
+    parameters: Parsed, channels: Mapping[str, Labels], rows: int | None, schema: Schema | None = None
 ) -> int | None:
     """Return the number of classes of a multi-class objective, None for any other.
 
@@ -41,17 +41,17 @@ def check_labels(
         parameters: The settings.
         channels: The labels of each channel that has rows.
         rows: The number of rows of train, None if only some rows were read.
-        layout: The columns of train's files, if they have columns.
+        schema: The features, and the classes that labels name, if they are known.
 
     Raises:
         UserError: If a channel has labels that the objective or a metric does not take.
     """
-    _check_domains(parameters, channels, layout)
+    _check_domains(parameters, channels, schema.layout if schema else None)
     if kind_of(parameters.settings.objective) != "multi-class":
         return None
     if not channels:
         return parameters.settings.num_class
-    classes = _classes(parameters.settings, channels, rows)
+    classes = _classes(parameters.settings, channels, rows, named=len(schema.classes) if schema else 0)
     scores = len(parameters.settings.base_score or ())
     is_known = rows is not None or parameters.settings.num_class is not None
     if scores > 1 and scores != classes and is_known:
@@ -84,8 +84,9 @@ def _as_classes(parameters: Parsed, labels: Labels) -> str:
     """Return how labels of classes are to be written; nothing for other labels."""
     kind = kind_of(parameters.settings.objective)
     if kind == "binary" and len(labels.different or ()) == 2:  # noqa: PLR2004 - one label a class
-        return " as 0 and 1"
-    return " as 0, 1, 2 and so on" if kind == "multi-class" and labels.different else ""
+        return " as 0 and 1 (class_labels=auto does so)"
+    is_listed = kind == "multi-class" and labels.different
+    return " as 0, 1, 2 and so on (class_labels=auto does so)" if is_listed else ""
 
 
 def check_all_labels(parameters: Parsed, channels: Mapping[str, Labels], classes: int | None) -> list[str]:
@@ -169,15 +170,26 @@ def _domains(parameters: Parsed) -> Iterator[tuple[str, str, Domain]]:
             yield f"metric {metric.name}", "set eval_metric to others", domain
 
 
-def _classes(settings: Hyperparameters, channels: Mapping[str, Labels], rows: int | None) -> int:
+def _classes(
+    settings: Hyperparameters, channels: Mapping[str, Labels], rows: int | None, *, named: int
+) -> int:
+    if named and settings.num_class not in {None, named}:
+        raise UserError(
+            f"num_class={settings.num_class}, and there are {named} class labels: leave num_class out."
+        )
+    if named:
+        return named
     highest = {channel: int(labels.highest) for channel, labels in channels.items()}
     classes = settings.num_class or max(2, 1 + max(highest.values()))
     mistakes = Mistakes()
     for channel, label in highest.items():
         if label >= classes:
+            cure = f"set num_class={label + 1}, or leave it out to have the classes counted."
+            if label == classes and all(labels.lowest >= 1 for labels in channels.values()):
+                cure = "classes begin at 0: set class_labels=auto, or subtract 1."
             mistakes.add(
                 f"channel {channel} has the label {label}, but num_class={classes} allows 0 to "
-                f"{classes - 1}: set num_class={label + 1}, or leave it out to have the classes counted."
+                f"{classes - 1}: {cure}"
             )
         elif rows is not None and label >= max(rows, 2) and not settings.num_class:
             mistakes.add(

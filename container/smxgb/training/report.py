@@ -144,6 +144,7 @@ def final_report(
         "dropped_rows": {name: summary.dropped for name, summary in channels.items()},
         "features": None if schema.invented else list(schema.names),
         "feature_count": len(schema.names),
+        "class_labels": list(schema.classes) or None,
         "phases": {
             phase.name: {"seconds": round(phase.seconds, 3), "peak_memory": phase.peak_memory}
             for phase in clock.phases

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from smxgb.errors import UserError
-from smxgb.rows.schema import Layout
+from smxgb.rows.schema import Layout, Schema
 from smxgb.settings import Parsed, parse
 from smxgb.settings.label_domains import Labels
 from smxgb.settings.objectives import OBJECTIVES, Objective
@@ -126,7 +126,8 @@ def test_the_same_labels_in_both_channels_are_one_mistake() -> None:
     assert caught.value.mistakes == (
         (
             "channel train has the labels 1, 2 (so has channel validation), but for "
-            "objective=binary:logistic a label is a number from 0 to 1: recode the labels as 0 and 1, or "
+            "objective=binary:logistic a label is a number from 0 to 1: recode the labels as 0 and 1 "
+            "(class_labels=auto does so), or "
             "choose another "
             "objective."
         ),
@@ -135,9 +136,10 @@ def test_the_same_labels_in_both_channels_are_one_mistake() -> None:
 
 def test_a_label_that_nobody_chose_is_named_with_its_column() -> None:
     layout = Layout(("age", "income", "churn"), 3, (1, 2), (("label", 0),))
+    schema = Schema(("income", "churn"), invented=False, layout=layout)
     for given, hinted in (({}, True), ({"label_column": "age"}, False)):
         with pytest.raises(UserError) as caught:
-            check_labels(settings(objective="binary:logistic", **given), {"train": labels(33)}, 9, layout)
+            check_labels(settings(objective="binary:logistic", **given), {"train": labels(33)}, 9, schema)
         hint = " The label is column 0 ('age'), the first one; if that is the wrong column, set label_column."
         assert (hint in caught.value.mistakes[0]) == hinted
 

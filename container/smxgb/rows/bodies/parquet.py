@@ -36,7 +36,11 @@ def parquet_rows(body: Body, signature: Signature, *, label_first: bool = False)
             fields = [field for field in parquet.schema_arrow if field.name not in index]
             names = tuple(field.name for field in fields)
             layout = signature.layout(names, len(names), SOURCE, label_first=label_first)
-            check_types([(SOURCE, names, tuple(field.type for field in fields), layout)], dictionaries=False)
+            check_types(
+                [(SOURCE, names, tuple(field.type for field in fields), layout)],
+                dictionaries=False,
+                codes_labels=False,
+            )
             yield from _rows(parquet, names, layout, signature)
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:

@@ -134,6 +134,10 @@ def clean(
 
     The part is of use only without faults. Rows of faults are those of `data`.
     """
+    if settings.coder and "label" in roles:
+        place = roles.index("label")
+        field = pa.field(data.schema.field(place).name, pa.float32())
+        data = data.set_column(place, field, settings.coder.coded(data.column(place)))
     of_roles = dict(zip(roles, data.columns, strict=False))
     invalid = {
         column: mask for column, role in enumerate(roles) if (mask := ROLES[role].invalid(of_roles)).any()

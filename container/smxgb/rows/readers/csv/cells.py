@@ -20,7 +20,6 @@ from smxgb.rows.readers.csv.blocks import CsvBlock, is_blank, lines_before
 from smxgb.rows.readers.csv.dialect import check_quotes, is_blank_line, numbered_records
 from smxgb.rows.readers.csv.spelling import LETTERS, MISSING, TRUTH, USUAL_MISSING, kind, spelling, truths
 from smxgb.rows.readers.row_rules import EXACT, ROUNDED, CleanRows, Fault, clean, whole_numbers
-from smxgb.rows.roles import ROLES
 from smxgb.rows.row_numbers import COUNT, breaks
 from smxgb.wording import shown_column, shown_value
 
@@ -123,7 +122,7 @@ class Cells:
     def _fields(self) -> list[tuple[int, pa.DataType]]:
         """The positions to parse, in order, with their types."""
         roles = self.layout.roles
-        fields = [(position, ROLES[role].dtype) for role, position in roles]
+        fields = [(position, self.settings.dtype(role)) for role, position in roles]
         categorical = set(self.layout.categorical)
         fields += [
             (position, CATEGORY if position in categorical else pa.float32()) for position in self.features
@@ -154,7 +153,7 @@ class Cells:
 
     def _may_be_rounded(self, data: pa.RecordBatch) -> bool:
         """Tell whether a label is so large that it may be a whole number of which a float loses digits."""
-        if not data.num_rows or "label" not in self._roles:
+        if not data.num_rows or "label" not in self._roles or self.settings.coder:
             return False
         labels = data.column(self._roles.index("label")).to_numpy(zero_copy_only=False)
         return bool((np.abs(labels) >= EXACT).any())
@@ -237,7 +236,7 @@ class Cells:
                 faults.append(Fault(column, np.array(bad), *what))
         data, uncounted = self._without_row_numbers(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
         faults += [Fault(column, np.flatnonzero(mask), *COUNT) for column, mask in uncounted.items()]
-        if "label" in self._roles:
+        if "label" in self._roles and not self.settings.coder:
             column = self._roles.index("label")
             cells = [row[self._fields[column][0]].strip() for _, row in whole]
             rounded = [index for index, cell in enumerate(cells) if _is_rounded(cell)]

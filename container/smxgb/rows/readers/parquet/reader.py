@@ -45,7 +45,6 @@ from smxgb.rows.readers.row_rules import (
     shown_file,
     with_infinities_told,
 )
-from smxgb.rows.roles import ROLES
 from smxgb.rows.row_numbers import COUNT, breaks, counts_on
 from smxgb.rows.schema import Declared
 from smxgb.wording import shown_column
@@ -161,6 +160,7 @@ def _layouts(request: Request, tables: list[_Table]) -> list[Layout]:
             for table, layout in zip(tables, layouts, strict=True)
         ),
         dictionaries=request.settings.dictionaries,
+        codes_labels=request.settings.coder is not None,
     )
     for table, layout in zip(tables, layouts, strict=True):
         for position in layout.row_numbers:
@@ -282,7 +282,7 @@ class _Passes:
         roles = tuple(role for role, _ in layout.roles)
         positions = [*(position for _, position in layout.roles), *features]
         names = [table.names[position] for position in positions]
-        types = [ROLES[role].dtype for role in roles]
+        types = [self._settings.dtype(role) for role in roles]
         types += [CATEGORY if index in layout.categorical else pa.float32() for index in features]
         fields = pa.schema([(str(index), data_type) for index, data_type in enumerate(types)])
         before = table.rows.start
@@ -293,7 +293,8 @@ class _Passes:
             ]
             data = pa.RecordBatch.from_arrays(columns, schema=fields)
             part, faults = clean(data, roles, self._settings)
-            if "label" in roles and len(rows := rounded(raw.column(names[roles.index("label")]))):
+            is_number = "label" in roles and not self._settings.coder
+            if is_number and len(rows := rounded(raw.column(names[roles.index("label")]))):
                 faults = (*faults, Fault(roles.index("label"), rows, *ROUNDED))
             if faults:
                 raise UserError(

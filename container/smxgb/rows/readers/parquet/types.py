@@ -52,14 +52,15 @@ type Columns = tuple[str, tuple[str, ...], tuple[pa.DataType, ...], Layout]
 """A file as messages show it, the names and types of its columns, and its layout."""
 
 
-def check_types(files: Iterable[Columns], *, dictionaries: bool) -> None:
+def check_types(files: Iterable[Columns], *, dictionaries: bool, codes_labels: bool) -> None:
     """Raise UserError with all columns of all files that can't be read as numbers.
 
-    `dictionaries` says that those of `train`'s first file are categories already.
+    `dictionaries` says that those of `train`'s first file are categories already, `codes_labels` that labels
+    may be words.
     """
     sources: dict[str, list[str]] = {}
     for source, names, types, layout in files:
-        for text in _complaints(names, types, layout, dictionaries=dictionaries):
+        for text in _complaints(names, types, layout, dictionaries=dictionaries, codes_labels=codes_labels):
             sources.setdefault(text, []).append(source)
     if sources:
         raise UserError(*(f"{_some(found)}: {text}" for text, found in sources.items()))
@@ -195,11 +196,20 @@ def may_be_label(data_type: pa.DataType) -> bool:
 
 
 def _complaints(
-    names: tuple[str, ...], types: tuple[pa.DataType, ...], layout: Layout, *, dictionaries: bool
+    names: tuple[str, ...],
+    types: tuple[pa.DataType, ...],
+    layout: Layout,
+    *,
+    dictionaries: bool,
+    codes_labels: bool,
 ) -> list[str]:
     texts = []
     used = sorted({*layout.features, *(position for _, position in layout.roles)})
-    bad = [position for position in used if not _is_read(types[position], position in layout.categorical)]
+    words = {
+        *layout.categorical,
+        *(place for role, place in layout.roles if role == "label" and codes_labels),
+    }
+    bad = [position for position in used if not _is_read(types[position], position in words)]
     if bad:
         listed = ", ".join(f"{names[position]!r} ({types[position]})" for position in bad)
         or_set = "" if dictionaries else " (or set enable_categorical=true for all dictionaries)"

@@ -25,7 +25,8 @@ ENCODE = (
     "column in categorical_columns, or leave it out with drop_columns."
 )
 LABEL_CURE = (
-    " Correct these rows (classes are 0, 1, 2 and so on), leave them out with invalid_label=drop, or name "
+    " Correct these rows (words as classes: class_labels=auto), leave them out with invalid_label=drop, or "
+    "name "
     "another column with label_column."
 )
 SAME = "Every file of every channel needs the same columns, in any order."

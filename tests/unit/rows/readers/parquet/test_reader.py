@@ -213,7 +213,7 @@ def test_what_is_no_label_is_refused_or_dropped(parquet: Data) -> None:
     assert parquet.refused({"1.parquet": table.slice(0, 1), "2.parquet": table}) == (
         (
             "train/2.parquet, row 1, column 0 ('y'): the label is empty: a finite number is needed (so "
-            "too rows 3, 4). Correct these rows (classes are 0, 1, 2 and so on), leave them out with "
+            "too rows 3, 4). Correct these rows (words as classes: class_labels=auto), leave them out with "
             "invalid_label=drop, or name another column with label_column."
         ),
     )
