@@ -13,7 +13,7 @@ from tests.opt_ml import Source, csv, libsvm, parquet, write_opt_ml
 from tests.work import dry_run, work
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from tests.opt_ml import Outcome
@@ -36,7 +36,7 @@ def job(base: Path, settings: Mapping[str, object] | None = None, **channels: So
     return work(write_opt_ml(base, hyperparameters={**SETTINGS, **(settings or {})}, channels=channels))
 
 
-def by_hand(frame: pd.DataFrame, classes: list[object]) -> xgb.Booster:
+def by_hand(frame: pd.DataFrame, classes: Sequence[object]) -> xgb.Booster:
     codes = [classes.index(label) for label in frame["y"]]
     matrix = xgb.QuantileDMatrix(frame.drop(columns="y"), codes)
     return xgb.train({"objective": "multi:softprob", "max_depth": 3, "num_class": len(classes)}, matrix, 4)
@@ -62,7 +62,7 @@ def test_words_are_classes_in_every_format(tmp_path: Path, write: object) -> Non
     kept = json.loads(booster.attr("smxgb") or "{}")
     assert kept["classes"] == classes
     features = frame.drop(columns="y").to_numpy()
-    oracle = by_hand(frame, list(classes))
+    oracle = by_hand(frame, classes)
     np.testing.assert_array_equal(booster.inplace_predict(features), oracle.inplace_predict(features))
     predicted = [kept["classes"][code] for code in booster.inplace_predict(features).argmax(axis=1)]
     assert np.mean(np.array(predicted) == frame["y"]) > 0.5
