@@ -88,9 +88,9 @@ class Memory:
         enter = f'echo $$ > {self.group}/cgroup.procs; exec "$@"'
         return ["sh", "-c", enter, "sh"]
 
-    def exhaust(self, host: Host) -> None:
-        """Take the memory that the host has left, until the kernel kills its work for it."""
-        work = Path(f"/proc/{host.work}")
+    def exhaust(self, victim: int) -> None:
+        """Take the memory that the group has left, until the kernel kills a process of it."""
+        work = Path(f"/proc/{victim}")
         (work / "oom_score_adj").write_text("1000")
         eater = subprocess.Popen([sys.executable, "-c", EATER, self.group / "cgroup.procs", work])
         eater.wait(30)

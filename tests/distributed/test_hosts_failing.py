@@ -172,7 +172,7 @@ def strike(row: Row, job: Hosts, net: Network | None, short: Memory | Disk | Non
     if net:
         net.cut(row.victim)
     elif isinstance(short, Memory):
-        short.exhaust(host)
+        short.exhaust(host.work)
     elif short:
         short.fill(host)
     else:

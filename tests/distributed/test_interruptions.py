@@ -8,6 +8,7 @@ import random
 import re
 import signal
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -15,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.distributed.hosts import Hosts, hosts_of
+from tests.distributed.places import little_memory
 from tests.distributed.table import TABLE, Line
 from tests.opt_ml import parquet
 
@@ -64,9 +66,14 @@ class Case:
     way: str
     settings: Mapping[str, object]
 
-    def job(self, name: str, folder: str = "points") -> AbstractContextManager[Hosts]:
-        """Return a run of the job, whose hosts have their checkpoints in `folder`."""
-        count, mode = WAYS[self.way]
+    def job(
+        self, name: str, folder: str = "points", last: Sequence[str] = ()
+    ) -> AbstractContextManager[Hosts]:
+        """Return a run of the job, whose hosts have their checkpoints in `folder`.
+
+        The command `last` goes before that of the last host.
+        """
+        count, mode = WAYS.get(self.way, (3, {}))
         table = rows()
         if "group_column" not in self.settings:
             table = table.drop(columns="query")
@@ -78,6 +85,7 @@ class Case:
             self.base / name,
             [channels] * count,
             {"objective": "binary:logistic", **common, **mode, **self.settings},
+            commands=[(), (), (), last][-count:],
             checkpoints=self.base / folder,
         )
 
@@ -145,6 +153,8 @@ type Stage = Literal["load", "matrix", "train"]
 STAGES: Mapping[Stage, str] = {"load": "Versions: ", "matrix": "Matrix: ", "train": "[7]\t"}
 """What the first host's log says when a stage begins."""
 
+DEATHS = ("killed", "frozen", "out of memory")
+
 DEATHS_IN_CI = {
     ("1 host", "killed", "train"),
     ("2 hosts", "killed", "train"),
@@ -154,7 +164,7 @@ DEATHS_IN_CI = {
 
 
 def deaths() -> list[object]:
-    every = [(way, death, stage) for way in WAYS for death in ("killed", "frozen") for stage in STAGES]
+    every = [(way, death, stage) for way in (*WAYS, "3 hosts") for death in DEATHS for stage in STAGES]
     return [pytest.param(*row, marks=[] if row in DEATHS_IN_CI else pytest.mark.soak) for row in every]
 
 
@@ -162,14 +172,22 @@ def deaths() -> list[object]:
 def test_a_job_of_which_a_process_dies_starts_it_again_and_ends_as_if_it_had_not_died(
     tmp_path: Path, way: str, death: str, stage: Stage
 ) -> None:
+    if death == "out of memory" and os.geteuid():
+        pytest.skip("limiting memory needs root")
     case = Case(tmp_path, way, {"subsample": 0.7, "early_stopping_rounds": 50, "silence_timeout": 4})
     whole = case.whole()
-    with case.job("died") as job:
+    with ExitStack() as stack:
+        memory = stack.enter_context(little_memory()) if death == "out of memory" else None
+        job = stack.enter_context(case.job("died", last=memory.command if memory else ()))
         job.start()
         job[0].wait_for(STAGES[stage])
         begin = time.monotonic()
-        # In dask mode the last process is a worker.
-        os.kill(job.hosts[-1].processes()[-1], signal.SIGKILL if death == "killed" else signal.SIGSTOP)
+        victim = job.hosts[-1].processes()[-1]  # in Dask mode the last process is a worker
+        if memory:
+            os.kill(victim, signal.SIGSTOP)  # the job is short, and to take memory lasts
+            memory.exhaust(victim)
+        else:
+            os.kill(victim, signal.SIGKILL if death == "killed" else signal.SIGSTOP)
         again = ended(job.wait(120))
     TABLE.append(Line(death, way, stage, [0], time.monotonic() - begin, []))
     assert "The work is started again (restart 1)" in again.log
