@@ -197,7 +197,7 @@ def _side(scores: Scores, number: int | None, truth: Truth, *, positive: bool = 
 
 def _sorted(scores: Scores, weights: npt.NDArray[np.floating] | None) -> Side:
     if weights is None:
-        scores = np.sort(scores)
+        scores.sort()
         starts = _starts(scores)
         counts = np.full(len(starts) + 1, len(scores), np.uint32)
         counts[:-1] = starts
