@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MIB = 1 << 20
 SPARSE_FEATURE = 750
 """Bytes of a feature of sparse rows, even if no row has a value: its names, sketch, bins and histogram."""
-CURVE = 24
+CURVE = 22
 """Bytes of a row and output while predictions are sorted for auc or aucpr."""
 OWN_METRIC = 8
 """Bytes of a row, and half as many of each output, while the container's own metrics are computed."""
@@ -178,13 +178,14 @@ def make_plans(
         bins = 0 if train.sparse else max_bin * train.columns
     histograms = histogram_bytes(settings, bins, train.rows if rows is None else rows, outputs)
     evaluating = _evaluating(parameters, shapes, outputs)
+    # Rows are read while matrices are built, and no more when they are trained on.
+    beside = max(reading, histograms + evaluating)
     plans = []
     for kind in kinds:
         row = RowBytes(kind, max_bin, outputs)
         needed = _needed(row, shapes, free)
-        plus = reading + histograms + evaluating
         if needed.gpu is None:
-            needed = replace(needed, host=needed.host + plus)
+            needed = replace(needed, host=needed.host + beside)
         else:
             needed = Memory(needed.host + reading, needed.gpu + evaluating)
         plans.append(Plan(kind, needed, free, histograms, _slow(kind, settings)))
