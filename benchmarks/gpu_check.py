@@ -189,13 +189,13 @@ def matrix_and_round(base: Path, device: str, *, on_gpu: bool) -> dict[str, obje
 
 def planned_bytes_a_row(loaded: Loaded) -> float:
     """Return what the plan reckons with."""
-    from smxgb.training.memory_plan import GPU_BASE, Memory, make_plan  # noqa: PLC0415
+    from smxgb.training.memory_plan import GPU_BASE, Memory, make_plans  # noqa: PLC0415
 
     shape = loaded.channels["train"].summary.shape(len(loaded.schema.names))
     from smxgb.settings import parse  # noqa: PLC0415
 
     parameters = parse({"num_round": "1"})
-    plan = make_plan(parameters, {"train": shape}, Memory(1 << 50, 1 << 50), classes=None, reading=0)
+    [plan] = make_plans(parameters, {"train": shape}, Memory(1 << 50, 1 << 50), classes=None, reading=0)
     return math.nan if plan.needed.gpu is None else round((plan.needed.gpu - GPU_BASE) / shape.rows, 1)
 
 

@@ -109,6 +109,15 @@ def state_environ(folder: Path | None) -> dict[str, str]:
     return {STATE: str(folder)} if folder else {}
 
 
+PLANS_GIVEN_UP = "SMXGB_PLANS_GIVEN_UP"
+"""The environment variable that counts with how many of the memory plans the work has run out of memory."""
+
+
+def plans_given_up(environ: Mapping[str, str]) -> int:
+    """Return with how many of the memory plans earlier attempts of the work have run out of memory."""
+    return int(environ.get(PLANS_GIVEN_UP, "0"))
+
+
 def state_of(environ: Mapping[str, str]) -> Path | None:
     """Return the folder in which the work keeps its state for a restart, None if there is none."""
     return Path(environ[STATE]) if environ.get(STATE) else None

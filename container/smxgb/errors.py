@@ -42,7 +42,8 @@ class JobError(Exception):
     """A failure that is reported to the user: one or more mistakes, each a sentence with its cure.
 
     `exit_code` is that of its kind unless the failure brings its own. `more` counts mistakes that stand only
-    in the log of the host that has found them. `may_pass` says that the work may succeed if it is done again.
+    in the log of the host that has found them. `may_pass` says that the work may succeed if it is done again,
+    `wants_memory` that it must then do with less memory.
     """
 
     kind = "AlgorithmError"
@@ -56,11 +57,13 @@ class JobError(Exception):
         origin: Origin = "here",
         more: int = 0,
         may_pass: bool = False,
+        wants_memory: bool = False,
     ) -> None:
         self.mistakes = tuple(map(_one_line, (mistake, *mistakes)))
         self.origin = origin
         self.more = more
         self.may_pass = may_pass
+        self.wants_memory = wants_memory
         if exit_code is not None:
             self.exit_code = exit_code
         super().__init__(*self.mistakes)
@@ -77,6 +80,7 @@ class JobError(Exception):
             "origin": self.origin,
             "more": self.more,
             "may_pass": self.may_pass,
+            "wants_memory": self.wants_memory,
         }
 
     def of_host(self, name: str) -> JobError:
@@ -88,7 +92,13 @@ class JobError(Exception):
         first, *others = (_cut(place + mistake, LONGEST_SENT) for mistake in self.mistakes[:MOST_SENT])
         more = self.more + max(0, len(self.mistakes) - MOST_SENT)
         return type(self)(
-            first, *others, exit_code=self.exit_code, origin=self.origin, more=more, may_pass=self.may_pass
+            first,
+            *others,
+            exit_code=self.exit_code,
+            origin=self.origin,
+            more=more,
+            may_pass=self.may_pass,
+            wants_memory=self.wants_memory,
         )
 
     def lines(self) -> list[str]:
@@ -148,6 +158,7 @@ def from_json(value: Mapping[str, object]) -> JobError:
                 origin=cast("Origin", known),
                 more=more if isinstance(more, int) else 0,
                 may_pass=value.get("may_pass") is True,
+                wants_memory=value.get("wants_memory") is True,
             )
     return AlgorithmError(f"a failure was reported in a form that is not understood: {value}")
 

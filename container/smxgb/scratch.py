@@ -23,20 +23,25 @@ YOUNG = 60.0
 """Seconds in which a folder may not have been locked yet by the job that has made it."""
 
 
+def scratch_place(chosen: str | None, base: Path) -> Path:
+    """Return where scratch folders are made: `chosen`, else the emptier of the volumes of /tmp and `base`."""
+    if chosen:
+        return Path(chosen)
+    places = [place for place in (Path(tempfile.gettempdir()), base) if can_write(place)]
+    return max(places, key=free_bytes, default=base)
+
+
 @contextmanager
 def scratch_folder(chosen: str | None, base: Path, announce: Callable[[Path], None]) -> Iterator[Path]:
-    """Make a folder in `chosen`, else on the volume with most room of /tmp's and `base`'s; remove it after.
+    """Make a folder in the place for them; remove it after.
 
     `announce` is told of the folder, for whoever has to remove it if this process is killed.
 
     What jobs have left there that could not clean up is removed first, but not in `chosen`: other hosts may
     work there too, and a lock does not reach them through every network file system.
     """
-    if chosen:
-        place = Path(chosen)
-    else:
-        places = [place for place in (Path(tempfile.gettempdir()), base) if can_write(place)]
-        place = max(places, key=free_bytes, default=base)
+    place = scratch_place(chosen, base)
+    if not chosen:
         _remove_abandoned(place)
     with tempfile.TemporaryDirectory(prefix=PREFIX, dir=place, ignore_cleanup_errors=True) as folder:
         announce(Path(folder))

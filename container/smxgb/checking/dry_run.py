@@ -12,6 +12,7 @@ from smxgb.log import log, notice
 from smxgb.rows import (
     Runs,
     Summary,
+    count_bins,
     count_features,
     describe_classes,
     no_rows,
@@ -23,7 +24,8 @@ from smxgb.rows import (
     summarise,
     with_labels,
 )
-from smxgb.training import Seen, check_rows, checkpoint_outlook, free_memory, start_block
+from smxgb.scratch import scratch_place
+from smxgb.training import XGBOOST_MAX_BIN, Seen, check_rows, checkpoint_outlook, free_memory, start_block
 from smxgb.wording import counted
 
 if TYPE_CHECKING:
@@ -39,7 +41,8 @@ class _Look:
     """What the first rows of a channel have shown.
 
     `rows` is the number of this host's rows; `exact` says that it is counted, not estimated. `whole` says
-    that the rows that were read are all rows of the job. `reading` is the bytes that reading takes.
+    that the rows that were read are all rows of the job. `reading` is the bytes that reading takes, `bins`
+    the histogram bins of all features.
     """
 
     channel: Channel
@@ -48,6 +51,7 @@ class _Look:
     exact: bool
     whole: bool
     reading: int
+    bins: int
 
 
 def perform_dry_run(job: Job) -> Shape:
@@ -124,6 +128,7 @@ def _look_at(channel: Channel, reader: Reader, job: Job, settings: ReadingSettin
     summary = Summary() if batch is None else summarise(batch)
     if settings.coder:
         summary = replace(summary, classes=settings.coder.words)
+    bins = 0 if batch is None else count_bins(batch, job.parameters.settings.max_bin or XGBOOST_MAX_BIN)
     # Only if no row is left does a reader yield a batch without rows.
     if not summary.rows:
         raise UserError(no_rows(channel.name, summary))
@@ -138,6 +143,7 @@ def _look_at(channel: Channel, reader: Reader, job: Job, settings: ReadingSettin
         exact=is_all or reader.is_exact,
         whole=is_all and not is_shard,
         reading=reading_bytes(reader),
+        bins=bins,
     )
 
 
@@ -171,8 +177,10 @@ def _check(
         {name: _share(shape, looks[name].channel, job) for name, shape in shapes.items()},
         max((look.reading for look in looks.values()), default=0),
         summaries if whole else None,
+        looks["train"].bins if "train" in looks else None,
     )
-    return check_rows(job.parameters, seen, free_memory(job.team))
+    place = scratch_place(job.parameters.settings.spool_dir, job.paths.base)
+    return check_rows(job.parameters, seen, free_memory(job.team, place))
 
 
 def _tell_checkpoints(

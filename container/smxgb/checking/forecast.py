@@ -18,7 +18,7 @@ from smxgb.job import FORMATS, choose_team, load_job, read_hyperparameters
 from smxgb.machine import read_machine
 from smxgb.rows import CELL_BYTES, Shape
 from smxgb.settings import parse
-from smxgb.training import UNCERTAINTY, Memory, make_plan
+from smxgb.training import UNCERTAINTY, Memory, make_plans
 from smxgb.wording import counted, readable_bytes
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def plan_group(
     classes = parameters.settings.num_class
     on_gpu = team.device.value == "cuda"
     unknown = Memory(0, 0 if on_gpu else None)
-    plan = make_plan(parameters, {"train": fullest}, unknown, classes=classes, reading=0)
+    plan, *_ = make_plans(parameters, {"train": fullest}, unknown, classes=classes, reading=0)
     yield _memory(plan)
     spool = CELL_BYTES * (shape.columns + 1) * fullest.rows
     when = " with FastFile" if FORMATS[listing.content_type].is_cheap_to_repeat else ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smxgb.environment import Paths, can_write, read_hosts, read_json, state_of
+from smxgb.environment import Paths, can_write, plans_given_up, read_hosts, read_json, state_of
 from smxgb.errors import Mistakes, UserError
 from smxgb.job.base_model import find_base_model
 from smxgb.job.mode import choose_team, refuse_pipes
@@ -32,7 +32,8 @@ class Job:
 
     `checkpoints` is the folder of checkpoints, else that of the state for a restart, None without both.
     `base` is the model that training goes on from, None if it begins with the first round. `notes` are lines
-    for the log: what was read differently from how it is written, and what has no effect.
+    for the log: what was read differently from how it is written, and what has no effect. With the first
+    `plans_given_up` memory plans the work has run out of memory before.
     """
 
     paths: Paths
@@ -44,6 +45,7 @@ class Job:
     notes: tuple[str, ...]
     checkpoints: Path | None = None
     base: BaseModel | None = None
+    plans_given_up: int = 0
 
     @property
     def threads(self) -> int:
@@ -90,7 +92,9 @@ def load_job(environ: Mapping[str, str], sources: Sources = SAGEMAKER) -> Job:
         notes.append(base.describe())
     if checkpoints is None:
         notes.append("No checkpoints are written: there is no checkpointconfig.json (checkpoint_s3_uri).")
-    return Job(paths, hosts, machine, parameters, channels, team, tuple(notes), state, base)
+    return Job(
+        paths, hosts, machine, parameters, channels, team, tuple(notes), state, base, plans_given_up(environ)
+    )
 
 
 def _checkpoint_folder(paths: Paths) -> Path | None:

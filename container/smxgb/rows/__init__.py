@@ -1,6 +1,6 @@
 """Rows: from the files of a channel to batches on which all workers agree, ready to be read several times."""
 
-from smxgb.rows.batch import CELL_BYTES, Batch, FloatArray, GroupArray, Sparse
+from smxgb.rows.batch import CELL_BYTES, Batch, FloatArray, GroupArray, Sparse, rows_of_batch
 from smxgb.rows.bodies import BODY_TYPES, BodyForm, Rows, answer_records, body_form, read_body
 from smxgb.rows.classes import describe_classes, settle_classes, with_labels
 from smxgb.rows.features import count_features, settle
@@ -13,14 +13,16 @@ from smxgb.rows.sample import sampled
 from smxgb.rows.schema import Declared, Layout, Schema
 from smxgb.rows.signature import ATTRIBUTE, Signature, UnfitError
 from smxgb.rows.store import Stored, reading_bytes
-from smxgb.rows.summary import Shape, Summary, no_rows, summarise
-from smxgb.rows.worker_group import FLAG, Group, Joined, Solo
+from smxgb.rows.summary import Shape, Summary, count_bins, no_rows, summarise
+from smxgb.rows.worker_group import COUNT, FLAG, FLAGS, Group, Joined, Solo
 
 __all__ = [
     "ATTRIBUTE",
     "BODY_TYPES",
     "CELL_BYTES",
+    "COUNT",
     "FLAG",
+    "FLAGS",
     "ROLES",
     "Batch",
     "BodyForm",
@@ -45,6 +47,7 @@ __all__ = [
     "UnfitError",
     "answer_records",
     "body_form",
+    "count_bins",
     "count_features",
     "describe_classes",
     "load",
@@ -53,6 +56,7 @@ __all__ = [
     "read_body",
     "reading_bytes",
     "reading_settings",
+    "rows_of_batch",
     "sampled",
     "settle",
     "settle_classes",

@@ -45,10 +45,12 @@ def check_empty_workers(empty: Sequence[str], settings: Hyperparameters) -> None
     where = f"channel train has no row for a worker of {', '.join(dict.fromkeys(empty))}"
     cure = "use fewer hosts or workers, or more files"
     mistakes = Mistakes()
-    if objective == "reg:absoluteerror" or OBJECTIVES[objective].alphas == "quantile_alpha":
+    if objective == "reg:absoluteerror":
+        mistakes.add(f"{where}: with objective={objective} XGBoost 3.4.1 fails there: {cure}.")
+    elif OBJECTIVES[objective].alphas == "quantile_alpha" and settings.base_score is None:
         mistakes.add(
-            f"{where}: with objective={objective} XGBoost takes a leaf's value from each worker alike, "
-            f"however few rows it has, so each needs its share: {cure}."
+            f"{where}: with objective={objective} XGBoost 3.4.1 can't estimate base_score there: set "
+            f"base_score, or {cure}."
         )
     if settings.group_column is not None and kind_of(objective) != "ranking":
         mistakes.add(

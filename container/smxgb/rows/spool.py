@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from smxgb.errors import PlatformError
+from smxgb.log import log
+from smxgb.machine import memory_available
 from smxgb.rows.batch import ROWS, SPARSE, Dense, Sparse
 from smxgb.wording import readable_bytes
 
@@ -22,24 +24,52 @@ if TYPE_CHECKING:
     from smxgb.rows.roles import RoleName
 
 MARGIN = 1.25
-"""How far the estimate must exceed the free space to be believed: it rests on a file's first lines."""
+"""How far the estimate may be wrong either way: it rests on a file's first lines."""
+
+PACKED = pa.ipc.IpcWriteOptions(compression="zstd")
+"""Of whole numbers zstd leaves 0.27, of floats with 1 and 3 decimals 0.31 and 0.91. lz4 leaves 0.43, 0.51 and
+1.00 of them, in the same time."""
 
 
-def write(batches: Iterable[Batch], path: Path, needed: int) -> None:
+def write(batches: Iterable[Batch], path: Path, needed: int) -> bool:
     """Write batches, which take about `needed` bytes; without one, the file is empty.
 
-    Raises PlatformError if the volume is too small.
+    They are packed if the volume might not hold them otherwise: return whether they are. Raises PlatformError
+    if the volume is too small even so, as far as the first batch can tell.
     """
-    if needed > MARGIN * shutil.disk_usage(path.parent).free:
-        raise _no_space(path, needed)
-    with _room_for(path, needed), pa.OSFile(str(path), "wb") as file:
-        writer: pa.ipc.RecordBatchStreamWriter | None = None
-        for batch in batches:
-            record = _record(batch)
-            writer = writer or pa.ipc.new_stream(file, record.schema)
+    records = map(_record, batches)
+    first = next(records, None)
+    if first is None:
+        path.touch()
+        return False
+    packed = _must_pack(first, path, needed)
+    with (
+        _room_for(path, needed),
+        pa.OSFile(str(path), "wb") as file,
+        pa.ipc.new_stream(file, first.schema, options=PACKED if packed else None) as writer,
+    ):
+        writer.write_batch(first)
+        del first
+        for record in records:
             writer.write_batch(record)
-        if writer is not None:
-            writer.close()
+    return packed
+
+
+def _must_pack(first: pa.RecordBatch, path: Path, needed: int) -> bool:
+    free = shutil.disk_usage(path.parent).free
+    if MARGIN * needed <= free:
+        return False
+    counted = pa.MockOutputStream()
+    with pa.ipc.new_stream(counted, first.schema, options=PACKED) as writer:
+        writer.write_batch(first)
+    packed = round(needed * min(1.0, counted.size() / max(1, first.nbytes)))
+    if packed > MARGIN * free:
+        raise _no_space(path, packed)
+    log(
+        f"The rows of {path.name} are packed: they would take about {readable_bytes(needed)} of the "
+        f"{readable_bytes(free)} that are free in {path.parent}, and so take about {readable_bytes(packed)}."
+    )
+    return True
 
 
 def read(path: Path, names: tuple[str, ...]) -> Iterator[Batch]:
@@ -50,12 +80,22 @@ def read(path: Path, names: tuple[str, ...]) -> Iterator[Batch]:
             yield _batch(record, names)
 
 
-def sort_by_group(path: Path) -> None:
-    """Bring the rows of each group together, in their order; the file is written anew."""
+def sort_by_group(path: Path, needed: int, *, packed: bool) -> None:
+    """Bring the rows of each group together, in their order; the file is written anew.
+
+    The rows take about `needed` bytes, in memory if they are packed. Raises PlatformError if volume or memory
+    is too small.
+    """
     size = path.stat().st_size
     beside = path.with_name(f"{path.name}-sorted")
     if size > shutil.disk_usage(path.parent).free:
         raise _no_space(path, size)
+    if packed and needed > memory_available():
+        raise PlatformError(
+            f"the rows of a group do not stand together in {path.name}, and to sort them takes about "
+            f"{readable_bytes(needed)} of memory: sort the files by group, or give the job a larger volume "
+            "(volume_size)."
+        )
     with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
         table = stream.read_all().unify_dictionaries()
         roles = table.schema.metadata[b"roles"].decode().split()
@@ -63,7 +103,7 @@ def sort_by_group(path: Path) -> None:
         with (
             _room_for(path, size),
             pa.OSFile(str(beside), "wb") as sink,
-            pa.ipc.new_stream(sink, table.schema) as writer,
+            pa.ipc.new_stream(sink, table.schema, options=PACKED if packed else None) as writer,
         ):
             for start in range(0, len(order), ROWS):
                 writer.write_table(table.take(order[start : start + ROWS]).combine_chunks())

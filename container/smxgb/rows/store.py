@@ -55,6 +55,7 @@ def keep(reader: Reader, folder: Path, name: str) -> Stored:
     needed = reader.expected_rows * CELL_BYTES * (len(names) + 1)
     reading = reading_bytes(reader)
     first = _FirstPass()
+    packed = False
     if reader.can_repeat:
         # Of the features, only categories must be known before all are read.
         for _ in first.over(with_progress(reader.batches(reader.declared.categorical), name)):
@@ -62,16 +63,16 @@ def keep(reader: Reader, folder: Path, name: str) -> Stored:
         summary = replace(first.summary, columns=len(names), present=None)
         if first.runs.are_whole:
             return Stored(summary, reader.batches, first.runs.groups(name), reading)
-        write(reader.batches(), path, needed)
+        packed = write(reader.batches(), path, needed)
     else:
-        write(first.over(with_progress(reader.batches(), name)), path, needed)
+        packed = write(first.over(with_progress(reader.batches(), name)), path, needed)
         summary = first.summary
     if not summary.rows:
         return Stored(summary, lambda: iter(()), None, reading)
     runs = first.runs
     if not runs.are_whole:
         log(f"Channel {name}: its rows are sorted, so that those of a group stand together.")
-        sort_by_group(path)
+        sort_by_group(path, needed, packed=packed)
         runs = Runs()
         for _ in runs.watch(read(path, names)):
             pass

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003 - pydantic reads it, and the roles
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from smxgb.rows.batch import Dense, Sparse
 from smxgb.rows.categories import used
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from smxgb.rows.batch import Batch, FloatArray
+
+LOOKED_AT = 16_384
+"""Rows that tell how many different values a column has."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,25 @@ class Shape:
     columns: int
     missing: float = 0.0
     sparse: bool = False
+
+
+def count_bins(batch: Batch, most: int) -> int:
+    """Return how many histogram bins the features of a batch have together: its values, at most `most` each.
+
+    Only the first `LOOKED_AT` rows are looked at.
+    """
+    features = batch.features.slice(0, LOOKED_AT)
+    if isinstance(batch, Sparse):
+        looked = replace(batch, features=features)
+        pairs = looked.indices.astype(np.int64) << 32 | looked.values.view(np.uint32)
+        _, different = np.unique(np.unique(pairs) >> 32, return_counts=True)
+        return int(np.minimum(different, most).sum())
+    return sum(
+        len(column.chunk(0).dictionary)
+        if pa.types.is_dictionary(column.type) and column.num_chunks
+        else min(most, pc.count_distinct(column).as_py())
+        for column in features.columns
+    )
 
 
 def summarise(batch: Batch, known: Labels | None = None) -> Summary:

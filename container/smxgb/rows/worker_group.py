@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 FLAG = TypeAdapter(bool)
+FLAGS = TypeAdapter(list[bool])
 COUNT = TypeAdapter(int)
 TEXT: TypeAdapter[str | None] = TypeAdapter(str | None)
 """The types of what workers most often tell each other."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from smxgb.limits import beat_of
 from smxgb.supervision.link import Listener
-from smxgb.supervision.messages import FIRST_PHASE, Failed, PhaseBegins, Scratch, Succeeded
+from smxgb.supervision.messages import FIRST_PHASE, Failed, PhaseBegins, Planned, Scratch, Succeeded
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence
@@ -38,7 +38,7 @@ class Child:
 
     `name` is what messages call it. If it gives no sign of life for `silence` seconds it counts as frozen;
     with None it never does. `phase` is the last that it has begun, None before the first. `has_phases` turns
-    True with the second.
+    True with the second. `has_slower_plan` says that it could do with less memory.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Child:
     silence: float | None
     phase: str | None = None
     has_phases: bool = False
+    has_slower_plan: bool = False
     error: JobError | None = None
     success: Succeeded | None = None
     scratch: list[Path] = field(default_factory=list)
@@ -87,6 +88,8 @@ class Child:
                 case PhaseBegins():
                     self.phase = message.name
                     self.has_phases |= message.name != FIRST_PHASE
+                case Planned():
+                    self.has_slower_plan = message.has_slower
                 case Scratch():
                     self.scratch.append(message.folder)
                 case Failed():

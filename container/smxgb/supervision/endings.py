@@ -58,7 +58,9 @@ def out_of_memory(child: Child, environ: Mapping[str, str], root: Path) -> JobEr
     return PlatformError(
         f"out of memory: the kernel killed {child.name}{_during(child)}, at {owner} of "
         f"{readable_bytes(machine.memory_limit)}. Use an instance type with more memory, or fewer rows or "
-        "columns."
+        "columns.",
+        may_pass=child.has_slower_plan,
+        wants_memory=child.has_slower_plan,
     )
 
 

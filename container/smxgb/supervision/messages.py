@@ -42,6 +42,13 @@ class RoundDone(Message):
 
 
 @dataclass(frozen=True)
+class Planned(Message):
+    """The work has its memory plan. `has_slower` says that there is another, which needs less memory."""
+
+    has_slower: bool
+
+
+@dataclass(frozen=True)
 class Beat(Message):
     """A sign of life. Hosts send it to each other too."""
 
@@ -245,6 +252,7 @@ _text, _list, _object = _checked(str), _checked(list), _checked(dict)
 
 _READERS: Mapping[Any, Callable[[object], object]] = {
     int: _checked(int),
+    bool: _checked(bool),
     str: _text,
     Path: lambda value: Path(_text(value)),
     tuple[str, ...]: lambda value: tuple(_text(each) for each in _list(value)),

@@ -113,7 +113,9 @@ def _run(
         )
 
     def explain(child: Child, status: int) -> JobError:
-        if status == -signal.SIGKILL and oom_kills(root) > kills:
+        nonlocal kills
+        before, kills = kills, oom_kills(root)
+        if status == -signal.SIGKILL and kills > before:
             return out_of_memory(child, environ, root)
         return unreported(child, status)
 

@@ -7,8 +7,10 @@ import select
 import shutil
 import signal
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from smxgb.environment import PLANS_GIVEN_UP
 from smxgb.errors import as_job_error
 from smxgb.limits import beat_of
 from smxgb.log import log, log_values
@@ -86,6 +88,7 @@ class Watch:
         self._failures: list[tuple[float, JobError]] = []
         self._error: JobError | None = None
         self._is_done = False
+        self._plans_given_up = 0
         self._results: list[Path] = []
         self._clock = Clock()
         self._poll = select.poll()
@@ -128,17 +131,23 @@ class Watch:
         for line in restart.error.lines():
             log(line)
         log(f"The work is started again (restart {restart.attempt}), and goes on from its last checkpoint.")
+        self._plans_given_up += restart.error.wants_memory
         self._error, self._phase, self._is_done = None, None, False
         for kept in (self._failures, self._results, self._meeting):
             kept.clear()
         try:
-            self._work = self._start(self._program)
+            self._work = self._begin(self._program)
         except OSError as error:
             self._note(unstartable(self._program.name, self._program.command, error))
             return
         self._add(self._work)
         if self._stopped:  # what was to be saved is lost
             self._kill_all()
+
+    def _begin(self, program: Program) -> Child:
+        """Start a program, which is told how many memory plans were not enough. Raises OSError."""
+        told = {PLANS_GIVEN_UP: str(self._plans_given_up)} if self._plans_given_up else {}
+        return self._start(replace(program, environ={**program.environ, **told}))
 
     def _add(self, child: Child) -> None:
         self._children[child.pid] = child
@@ -183,7 +192,7 @@ class Watch:
 
     def _start_program(self, program: Program) -> None:
         try:
-            child = self._start(program)
+            child = self._begin(program)
         except OSError as error:
             self._note(unstartable(program.name, program.command, error))
             return

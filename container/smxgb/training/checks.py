@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from smxgb.errors import Mistakes
 from smxgb.settings import kind_of, resolve_constraints
 from smxgb.training.labels import check_all_labels, check_labels
-from smxgb.training.memory_plan import make_plan
+from smxgb.training.memory_plan import choose_plan, make_plans
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from smxgb.rows import Schema, Shape, Stored, Summary
     from smxgb.settings import Labels, Parsed
@@ -24,7 +24,8 @@ class Seen:
 
     `schema` is None if the number of features is not known yet. `labels` are those of each channel that
     has rows, `shapes` the sizes of the channels' matrices. `reading` is the bytes that reading takes. `whole`
-    has all rows of each channel, None if only some were read.
+    has all rows of each channel, None if only some were read. `bins` are the histogram bins of all features,
+    None if they are not known.
     """
 
     schema: Schema | None
@@ -32,6 +33,7 @@ class Seen:
     shapes: Mapping[str, Shape]
     reading: int
     whole: Mapping[str, Summary] | None = None
+    bins: int | None = None
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,16 @@ class Checked:
         return [*(classes if self.counted else []), self.plan.describe()]
 
 
-def check_rows(parameters: Parsed, seen: Seen, free: Memory) -> Checked:
+def check_rows(
+    parameters: Parsed,
+    seen: Seen,
+    free: Memory,
+    fit_everywhere: Callable[[list[bool]], list[bool]] = list,
+    given_up: int = 0,
+) -> Checked:
     """Return what the settings mean for the rows that were seen, with so much free memory.
+
+    `fit_everywhere` and `given_up` are those of `choose_plan`; without them, this worker is alone.
 
     Raises:
         UserError: With everything that does not fit.
@@ -76,8 +86,16 @@ def check_rows(parameters: Parsed, seen: Seen, free: Memory) -> Checked:
             notes = check_all_rows(parameters, seen.whole, classes)
     # The labels are those of all hosts, the memory is this one's.
     mistakes.raise_any("everywhere")
-    plan = make_plan(parameters, seen.shapes, free, classes=classes, reading=seen.reading)
-    plan.check()
+    plans = make_plans(
+        parameters,
+        seen.shapes,
+        free,
+        classes=classes,
+        reading=seen.reading,
+        rows=rows,
+        bins=seen.bins,
+    )
+    plan = choose_plan(plans, fit_everywhere, given_up)
     counted = classes is not None and parameters.settings.num_class is None
     return Checked(classes, counted, constraints, plan, notes)
 

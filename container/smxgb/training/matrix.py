@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from smxgb.rows import Batch, FloatArray, Schema, Stored
-    from smxgb.training.memory_plan import MatrixKind
+    from smxgb.training.memory_needs import MatrixKind
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,14 @@ def build_matrix(
     elif options.kind == "iterated":
         batches = Batches(stored, schema, cache_prefix=str(cache))
         matrix = xgb.DMatrix(batches, nthread=options.threads, enable_categorical=categorical)
+    elif options.kind == "external":
+        matrix = xgb.ExtMemQuantileDMatrix(
+            Batches(stored, schema, cache_prefix=str(cache)),
+            nthread=options.threads,
+            max_bin=options.max_bin,
+            ref=reference,
+            enable_categorical=categorical,
+        )
     else:
         matrix = xgb.QuantileDMatrix(
             Batches(stored, schema, on_gpu=options.on_gpu),

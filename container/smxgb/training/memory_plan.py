@@ -1,35 +1,34 @@
-"""The plan: which matrix a training method takes, and whether it fits into memory."""
+"""The plan: which matrix a job trains on, the first that fits into memory on every host."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from smxgb.environment import free_bytes
 from smxgb.errors import PlatformError
 from smxgb.machine import memory_available
+from smxgb.rows import rows_of_batch
 from smxgb.settings import CURVES
 from smxgb.training import gpu
+from smxgb.training.memory_needs import PAGES, XGBOOST_MAX_BIN, RowBytes, histogram_bytes
 from smxgb.training.metrics import TOGETHER
 from smxgb.wording import readable_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from smxgb.job import Team
     from smxgb.rows import Shape
     from smxgb.settings import Hyperparameters, Method, Parsed
-
-type MatrixKind = Literal["quantile", "iterated", "whole"]
-"""`quantile` is binned batch by batch, `iterated` is CSR that XGBoost caches on disk, `whole` is CSR that is
-built from one table in memory."""
+    from smxgb.training.memory_needs import MatrixKind
 
 MIB = 1 << 20
-XGBOOST_MAX_BIN = 256
-"""XGBoost's own default of `max_bin`."""
 SPARSE_FEATURE = 750
 """Bytes of a feature of sparse rows, even if no row has a value: its names, sketch, bins and histogram."""
-CURVE = 32
+CURVE = 22
 """Bytes of a row and output while predictions are sorted for auc or aucpr."""
 OWN_METRIC = 8
 """Bytes of a row, and half as many of each output, while the container's own metrics are computed."""
@@ -43,80 +42,181 @@ HOST_ROW = 24
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of memory: of the host, and of a GPU, None without one."""
+    """Bytes: of the host's memory, of a GPU's, None without one, and of the disk that XGBoost caches on."""
 
     host: int
     gpu: int | None = None
+    disk: int = 0
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How the rows become a matrix, and the memory that a worker needs for it and has free.
+    """How the rows become a matrix, and what a worker needs for it and has free.
 
-    Both are beyond what is in use now.
+    Both are beyond what is in use now. `histograms` are the bytes of `needed.host` that the trees take,
+    `slow` is what makes rounds take longer than in memory, "" for nothing. `has_slower` says that another
+    plan fits, which needs less memory.
     """
 
     kind: MatrixKind
     needed: Memory
     free: Memory
+    histograms: int = 0
+    slow: str = ""
+    has_slower: bool = False
+
+    @property
+    def fits(self) -> bool:
+        """Whether what is free suffices."""
+        needed, free = self.needed, self.free
+        on_gpu = needed.gpu is None or free.gpu is None or needed.gpu <= free.gpu
+        return needed.host <= free.host and needed.disk <= free.disk and on_gpu
 
     def describe(self) -> str:
         """Return the line of the log that says which matrix is built and what it needs."""
         needed = self.needed.host
         low, high = ((1 - UNCERTAINTY) * needed, (1 + UNCERTAINTY) * needed)
-        on_gpu = ""
+        elsewhere = ""
         if self.needed.gpu is not None and self.free.gpu is not None:
-            on_gpu = f"; {_mib(self.needed.gpu)} MiB of the {readable_bytes(self.free.gpu)} on the GPU"
+            elsewhere = f"; {_mib(self.needed.gpu)} MiB of the {readable_bytes(self.free.gpu)} on the GPU"
+        if self.needed.disk:
+            elsewhere = f"; {_mib(self.needed.disk)} MiB of the {readable_bytes(self.free.disk)} of disk"
         return (
             f"Matrix: {self.kind}, about {_mib(needed)} MiB (between {_mib(low)} and {_mib(high)} MiB) "
-            f"of the {readable_bytes(self.free.host)} of memory that are free{on_gpu}."
+            f"of the {readable_bytes(self.free.host)} of memory that are free{elsewhere}.{self.slow}"
         )
 
     def check(self) -> None:
-        """Raise PlatformError if the job would not fit into memory."""
-        if self.needed.host > self.free.host:
+        """Raise PlatformError if the job would not fit."""
+        needed, free = self.needed, self.free
+        if needed.host > free.host:
+            trees = ""
+            if 2 * self.histograms > needed.host:
+                trees = (
+                    f", {_mib(self.histograms, ceil)} MiB of it for the histograms of a tree: lower "
+                    "max_depth, max_leaves or max_bin, or"
+                )
             raise PlatformError(
-                f"the training data needs about {_mib(self.needed.host, ceil)} MiB of memory and "
-                f"{_mib(self.free.host, floor)} MiB are free: use an instance with more memory, or fewer "
-                "rows or columns."
+                f"the training data needs about {_mib(needed.host, ceil)} MiB of memory{_on_disk(self.kind)} "
+                f"and {_mib(free.host, floor)} MiB are free{trees or ':'} use an instance with more memory, "
+                "or fewer rows or columns."
             )
-        if self.needed.gpu is not None and self.free.gpu is not None and self.needed.gpu > self.free.gpu:
+        if needed.disk > free.disk:
             raise PlatformError(
-                f"a worker's share of the data needs about {_mib(self.needed.gpu, ceil)} MiB on its GPU "
-                f"and {_mib(self.free.gpu, floor)} MiB are free: use more GPUs or hosts, GPUs with more "
+                f"the training data does not fit into memory, and its cache needs about "
+                f"{_mib(needed.disk, ceil)} MiB of disk, of which {_mib(free.disk, floor)} MiB are free: use "
+                "an instance with more memory, give the job a larger volume (volume_size), or set spool_dir."
+            )
+        if needed.gpu is not None and free.gpu is not None and needed.gpu > free.gpu:
+            raise PlatformError(
+                f"a worker's share of the data needs about {_mib(needed.gpu, ceil)} MiB on its GPU "
+                f"and {_mib(free.gpu, floor)} MiB are free: use more GPUs or hosts, GPUs with more "
                 "memory, a smaller max_bin, or device=cpu."
             )
 
 
-def free_memory(team: Team) -> Memory:
-    """Return the memory that is free now for each of this host's workers, and on the GPU of this one."""
+def _on_disk(kind: MatrixKind) -> str:
+    return ", even with its matrix on disk," if kind == "external" else ""
+
+
+def free_memory(team: Team, scratch: Path) -> Memory:
+    """Return what is free now for each of this host's workers, and on the GPU of this one.
+
+    XGBoost's caches go to the folder `scratch`.
+    """
     on_gpu = gpu.free_memory() if team.device.value == "cuda" else None
-    return Memory(memory_available() // team.workers, on_gpu)
+    return Memory(memory_available() // team.workers, on_gpu, free_bytes(scratch) // team.workers)
 
 
-def make_plan(
-    parameters: Parsed, shapes: Mapping[str, Shape], free: Memory, *, classes: int | None, reading: int
+def choose_plan(
+    plans: Sequence[Plan], fit_everywhere: Callable[[list[bool]], list[bool]], given_up: int = 0
 ) -> Plan:
-    """Return the plan for the channels' matrices, of the given shapes.
+    """Return the first plan that fits on all workers.
+
+    Args:
+        plans: The plans of this worker, the fastest first.
+        fit_everywhere: Returns which plans fit for all workers, from which fit for this one. All workers
+            call it.
+        given_up: How many of the first plans are not taken, for the job has run out of memory with them.
+
+    Raises:
+        PlatformError: If none fits. On a worker that is not the reason, its origin is "elsewhere".
+    """
+    fits = fit_everywhere([plan.fits for plan in plans])[given_up:]
+    for index, plan in enumerate(plans[given_up:]):
+        if fits[index]:
+            return replace(plan, has_slower=any(fits[index + 1 :]))
+    plans[-1].check()
+    raise PlatformError("the rows of another worker do not fit into its host's memory.", origin="elsewhere")
+
+
+def make_plans(
+    parameters: Parsed,
+    shapes: Mapping[str, Shape],
+    free: Memory,
+    *,
+    classes: int | None,
+    reading: int,
+    rows: int | None = None,
+    bins: int | None = None,
+) -> list[Plan]:
+    """Return the plans for the channels' matrices, of the given shapes: the fastest first.
 
     `classes` is the number of classes of a multi-class objective, `reading` the bytes that reading the rows
-    takes beside the matrix. The GPU is planned for if `free` has its memory.
+    takes beside the matrix. `rows` are the training rows of all workers, None for those of `shapes`.
+    `bins` is how many histogram bins all features have together, None for as many as there can be. The GPU is
+    planned for if `free` has its memory.
     """
     settings = parameters.settings
     outputs = classes or settings.outputs or 1
-    row = _Row(choose_matrix(settings), settings.max_bin or XGBOOST_MAX_BIN, outputs)
+    max_bin = settings.max_bin or XGBOOST_MAX_BIN
+    first = choose_matrix(settings)
+    kinds: list[MatrixKind] = [first, "external"] if first == "quantile" and free.gpu is None else [first]
     reading += SPARSE_FEATURE * max((shape.columns for shape in shapes.values() if shape.sparse), default=0)
+    train = shapes["train"]
+    if bins is None:
+        bins = 0 if train.sparse else max_bin * train.columns
+    histograms = histogram_bytes(settings, bins, train.rows if rows is None else rows, outputs)
     evaluating = _evaluating(parameters, shapes, outputs)
-    matrices = sum(
-        round(shape.rows * (row.trained(shape) if name == "train" else row.evaluated(shape)))
-        for name, shape in shapes.items()
-    )
+    # Rows are read while matrices are built, and no more when they are trained on.
+    beside = max(reading, histograms + evaluating)
+    plans = []
+    for kind in kinds:
+        row = RowBytes(kind, max_bin, outputs)
+        needed = _needed(row, shapes, free)
+        if needed.gpu is None:
+            needed = replace(needed, host=needed.host + beside)
+        else:
+            needed = Memory(needed.host + reading, needed.gpu + evaluating)
+        plans.append(Plan(kind, needed, free, histograms, _slow(kind, settings)))
+    return plans
+
+
+def _needed(row: RowBytes, shapes: Mapping[str, Shape], free: Memory) -> Memory:
+    """Return what the matrices take."""
+    host = disk = 0
+    for name, shape in shapes.items():
+        is_train = name == "train"
+        cached = row.cached(shape, is_trained=is_train)
+        host += round(shape.rows * (row.trained(shape) if is_train else row.evaluated(shape)))
+        if row.kind == "external":
+            host += round(min(shape.rows, PAGES * rows_of_batch(shape.columns)) * cached)
+        disk += round(shape.rows * cached)
     if free.gpu is None:
-        return Plan(row.kind, Memory(reading + matrices + evaluating), free)
+        return Memory(host, disk=disk)
     if row.kind == "quantile":
-        matrices = HOST_ROW * sum(shape.rows for shape in shapes.values())
+        host = HOST_ROW * sum(shape.rows for shape in shapes.values())
     on_gpu = sum(round(shape.rows * row.on_gpu(shape)) for shape in shapes.values())
-    return Plan(row.kind, Memory(reading + matrices, GPU_BASE + on_gpu + evaluating), free)
+    return Memory(host, GPU_BASE + on_gpu)
+
+
+def _slow(kind: MatrixKind, settings: Hyperparameters) -> str:
+    if kind != "external":
+        return ""
+    text = " The rows do not fit into memory: each round reads them from disk."
+    if settings.grow_policy == "lossguide":
+        text += " With grow_policy=lossguide that takes about three times as long as in memory."
+    return text
 
 
 def _evaluating(parameters: Parsed, shapes: Mapping[str, Shape], outputs: int) -> int:
@@ -135,45 +235,6 @@ def choose_matrix(settings: Hyperparameters) -> MatrixKind:
         return "iterated"
     kinds: Mapping[Method, MatrixKind] = {"exact": "whole", "approx": "iterated", "hist": "quantile"}
     return kinds[settings.method]
-
-
-@dataclass(frozen=True)
-class _Row:
-    """What the bytes of one row depend on, beside its columns. The numbers are measured."""
-
-    kind: MatrixKind
-    max_bin: int
-    outputs: int
-
-    def trained(self, shape: Shape) -> float:
-        """Return the bytes of a row that is trained on: values, label, gradients, predictions, node."""
-        return 56 + 12 * (self.outputs - 1) + self._values(shape, with_columns=True)
-
-    def evaluated(self, shape: Shape) -> float:
-        """Return the bytes of a row that is only predicted: values, label and predictions."""
-        return 24 + 4 * self.outputs + self._values(shape, with_columns=False)
-
-    def _values(self, shape: Shape, *, with_columns: bool) -> float:
-        """Return the bytes of a row's values; hist keeps those of training rows by column too."""
-        present = shape.columns * (1 - shape.missing)
-        if self.kind == "whole":
-            return (8 * present if shape.sparse else 4 * shape.columns) + 20 * present
-        if self.kind == "iterated":
-            return 14 * present
-        bin_bytes = 1 if self.max_bin <= 256 else 2 if self.max_bin <= 65_536 else 4  # noqa: PLR2004 - 1, 2 bytes
-        by_column = bin_bytes * shape.columns * with_columns
-        if shape.missing:  # a sparse index: 4 bytes a value, and the offsets of its rows
-            # A column with few values keeps the row's number beside each value, not a bin for every row.
-            return 8 + 4 * present + min(by_column, (8 + bin_bytes) * present)
-        return bin_bytes * shape.columns + by_column
-
-    def on_gpu(self, shape: Shape) -> float:
-        """Return the bytes of one row on a GPU, from XGBoost's source: not measured yet.
-
-        A value takes the bits (ELLPACK) that tell the bins of one column and "missing" apart. Label,
-        prediction, gradients in two precisions and the row's node in the tree follow.
-        """
-        return 64 + 28 * (self.outputs - 1) + shape.columns * self.max_bin.bit_length() / 8
 
 
 def _mib(count: float, whole: Callable[[float], int] = round) -> str:

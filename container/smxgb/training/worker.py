@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 from signal import SIGTERM
 from typing import TYPE_CHECKING
 
@@ -12,11 +12,11 @@ import numpy as np
 
 from smxgb.errors import AlgorithmError, PlatformError
 from smxgb.log import log, log_values, notice, notices
-from smxgb.rows import ATTRIBUTE, FLAG, Signature, load, sampled
+from smxgb.rows import ATTRIBUTE, COUNT, FLAG, FLAGS, Signature, count_bins, load, sampled, summarise
 from smxgb.scratch import scratch_folder
 from smxgb.settings import booster_params
 from smxgb.supervision.link import dying_after
-from smxgb.supervision.messages import Scratch, Stop, Succeeded
+from smxgb.supervision.messages import Planned, Scratch, Stop, Succeeded
 from smxgb.training import gpu
 from smxgb.training.artifacts import (
     MODEL_NAME,
@@ -30,6 +30,7 @@ from smxgb.training.checks import Seen, check_groups, check_rows
 from smxgb.training.evaluation import Evaluator, evaluation_line
 from smxgb.training.journal import open_journal
 from smxgb.training.matrix import MatrixOptions, build_matrix
+from smxgb.training.memory_needs import XGBOOST_MAX_BIN
 from smxgb.training.memory_plan import free_memory
 from smxgb.training.metrics import Problem
 from smxgb.training.model import are_alike, probe
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 
     from smxgb.errors import JobError
     from smxgb.job import Device, Job
-    from smxgb.rows import Group, Loaded
+    from smxgb.rows import Group, Loaded, Shape, Stored
     from smxgb.settings import Labels
     from smxgb.supervision.link import Link
     from smxgb.training.boosting import Run, Trained
@@ -110,7 +111,7 @@ def run(job: Job, group: Group, link: Link, index: int = 0) -> None:
     ):
         with worker.clock.phase("load"):
             loaded = load(job, job.threads, group, scratch, link)
-        trained = _train(worker, loaded, _check(worker, loaded), scratch)
+        trained = _train(worker, loaded, _check(worker, loaded, scratch), scratch)
         if trained.is_stopped and not job.parameters.settings.save_model_on_termination:
             raise _stopped(worker, trained)
         parameters = job.parameters
@@ -152,22 +153,45 @@ def _stopped(worker: _Worker, trained: Trained) -> JobError:
     )
 
 
-def _check(worker: _Worker, loaded: Loaded) -> Checked:
+def _check(worker: _Worker, loaded: Loaded, scratch: Path) -> Checked:
     """Check the rows against the settings, and say what they mean for each other."""
     parameters, columns = worker.job.parameters, len(loaded.schema.names)
     seen = Seen(
         loaded.schema,
         _labels(loaded, worker.group),
-        {name: kept.summary.shape(columns) for name, kept in loaded.channels.items()},
+        {name: _shape(kept, columns) for name, kept in loaded.channels.items()},
         max(kept.reading for kept in loaded.channels.values()),
         loaded.all_rows,
+        _count_bins(worker, loaded),
     )
-    checked = check_rows(parameters, seen, free_memory(worker.job.team))
+    free = free_memory(worker.job.team, scratch)
+    checked = check_rows(parameters, seen, free, partial(_of_all, worker.group), worker.job.plans_given_up)
+    worker.link.send(Planned(has_slower=checked.plan.has_slower))
     for line in checked.describe():
         worker.say(line)
     worker.point_out(checked.notes)
     check_groups(parameters, loaded.channels)
     return checked
+
+
+def _shape(kept: Stored, columns: int) -> Shape:
+    """Return the shape of a channel; of rows that no pass has read whole, the first tell what is missing."""
+    shape = kept.summary.shape(columns)
+    if kept.summary.present is not None or not kept.rows:
+        return shape
+    return replace(shape, missing=summarise(next(kept.batches())).shape(columns).missing)
+
+
+def _of_all(group: Group, fits: list[bool]) -> list[bool]:
+    """Return which plans fit for all workers."""
+    return [all(each) for each in zip(*group.gather(fits, FLAGS), strict=True)]
+
+
+def _count_bins(worker: _Worker, loaded: Loaded) -> int:
+    """Return how many histogram bins the features have, by the worker whose first rows show most."""
+    first = next(loaded.channels["train"].batches())
+    own = count_bins(first, worker.job.parameters.settings.max_bin or XGBOOST_MAX_BIN)
+    return max(worker.group.gather(own, COUNT))
 
 
 def _labels(loaded: Loaded, group: Group) -> dict[str, Labels]:
@@ -228,14 +252,14 @@ def _matrices(worker: _Worker, loaded: Loaded, checked: Checked, scratch: Path) 
 
 def _reference(worker: _Worker, loaded: Loaded, options: MatrixOptions, cache: Path) -> xgb.DMatrix | None:
     """Return a matrix of a sample, whose quantile cuts that of `train` takes over; None to cut all rows."""
-    if options.kind != "quantile" or options.on_gpu:
+    if options.kind not in {"quantile", "external"} or options.on_gpu:
         return None
     wanted = worker.job.parameters.settings.sketch_rows
     sample = sampled(loaded.channels["train"], loaded.schema, loaded.summaries, wanted, worker.group)
     if sample is None:
         return None
     worker.say(f"Quantile cuts: from a sample of {wanted:,} values of each column (sketch_rows).")
-    return build_matrix(sample, loaded.schema, options, cache)
+    return build_matrix(sample, loaded.schema, replace(options, kind="quantile"), cache)
 
 
 def _evaluator(

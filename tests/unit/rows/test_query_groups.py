@@ -18,7 +18,7 @@ from smxgb.training.matrix import MatrixOptions, build_matrix
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from smxgb.training.memory_plan import MatrixKind
+    from smxgb.training.memory_needs import MatrixKind
 
 
 def batches(group: list[int], weight: list[float] | None = None, cut: int = 3) -> list[Dense]:

@@ -15,6 +15,7 @@ import pytest
 
 from smxgb.errors import PlatformError, UserError
 from smxgb.job import Channel, DataFile
+from smxgb.rows import spool
 from smxgb.rows.batch import ROWS, Dense
 from smxgb.rows.readers import open_reader
 from smxgb.rows.reading import ReadingSettings
@@ -113,11 +114,50 @@ def test_a_bad_label_is_found_in_the_first_pass(tmp_path: Path) -> None:
         kept(tmp_path, pa.table({"y": [None, 1.0], "a": [1, 2]}), "parquet", "File")
 
 
-def test_a_volume_that_is_too_small_is_refused_before_reading(
+def leave(free: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the volume say that so many bytes are free."""
+    usage = SimpleNamespace(free=free)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+
+
+def whole_numbers(rows: int) -> dict[str, Any]:
+    generator = np.random.default_rng(7)
+    cells = {f"f{number}": generator.integers(0, 50, rows) for number in range(20)}
+    return {"y": generator.integers(0, 2, rows), "g": generator.integers(0, 90, rows), **cells}
+
+
+@pytest.mark.parametrize("role", ["weight", "group"])
+def test_rows_are_packed_where_the_volume_is_tight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], role: RoleName
+) -> None:
+    rows, table = 20_000, whole_numbers(20_000)
+    size = 4 * rows * len(table)
+    leave(size, monkeypatch)
+    stored = kept(tmp_path, pa.table(table), "csv", "File", columns={role: "g"})
+    assert "The rows of train are packed: they would take about 1." in capsys.readouterr().out
+    assert (tmp_path / "spool" / "train").stat().st_size < size / 2
+    order = np.argsort(table["g"], kind="stable") if role == "group" else np.arange(rows)
+    for _ in range(2):
+        features = pa.concat_tables([batch.features for batch in stored.batches()])
+        assert all(
+            features[name].to_numpy().tolist() == table[name][order].tolist() for name in ("f0", "f19")
+        )
+
+
+def test_packed_rows_that_do_not_fit_into_memory_are_not_sorted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usage = SimpleNamespace(free=1000)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    table = whole_numbers(20_000)
+    leave(4 * 20_000 * len(table), monkeypatch)
+    monkeypatch.setattr(spool, "memory_available", lambda: 1 << 20)
+    with pytest.raises(PlatformError, match="sort the files by group, or give the job a larger volume"):
+        kept(tmp_path, pa.table(table), "csv", "File", columns={"group": "g"})
+
+
+def test_a_volume_that_is_too_small_for_packed_rows_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave(1000, monkeypatch)
     with pytest.raises(PlatformError) as caught:
         kept(tmp_path, pa.table(columns(10_000)), "csv", "File")
     assert caught.value.mistakes[0].endswith(

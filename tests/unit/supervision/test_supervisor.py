@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -32,7 +33,7 @@ import os, signal, subprocess, sys, time
 from pathlib import Path
 from smxgb.errors import AlgorithmError, PlatformError, UserError
 from smxgb.supervision.link import Link, die_with_parent
-from smxgb.supervision.messages import Failed, PhaseBegins, Scratch, Stop, Succeeded
+from smxgb.supervision.messages import Failed, PhaseBegins, Planned, Scratch, Stop, Succeeded
 fd = int(sys.argv[-1])
 link = Link(fd)
 die_with_parent(fd)
@@ -198,6 +199,29 @@ def test_work_that_the_kernel_killed_for_memory_names_limit_phase_and_cure(
         "PlatformError: out of memory: the kernel killed the work in phase matrix, at the container's memory "
         "limit of 725 MiB. Use an instance type with more memory, or fewer rows or columns."
     )
+
+
+@pytest.mark.parametrize(("then", "code"), [("link.send(Succeeded('done'))", 0), ("kill()", 137)])
+def test_work_that_ran_out_of_memory_is_started_again_with_the_next_plan(
+    tmp_path: Path, then: str, code: int
+) -> None:
+    job = Job(tmp_path / "ml", tmp_path / "root")
+    counter = job.root / "sys/fs/cgroup/memory.events"
+    counter.parent.mkdir(parents=True)
+    counter.write_text("oom_kill 1\n")
+    work = (
+        "kill = lambda: os.kill(os.getpid(), 9)\n"
+        "given_up = os.environ.get('SMXGB_PLANS_GIVEN_UP', '0')\n"
+        "print('plans given up:', given_up, flush=True)\n"
+        f"if given_up == '1': {then}\n"
+        f"else: link.send(Planned(True)); Path({str(counter)!r}).write_text('oom_kill 2'); kill()"
+    )
+    found, out, _ = job.run(work)
+    assert found == code
+    assert re.findall(r"plans given up: (\d)", out) == ["0", "1"]
+    assert "out of memory: the kernel killed the work" in out
+    # The second end is nobody's lack of memory.
+    assert code == 0 or str(job.failure).startswith("PlatformError: the work was killed from outside")
 
 
 @pytest.mark.parametrize("number", STOPS)

@@ -20,7 +20,7 @@ from smxgb.rows.summary import Shape, Summary
 from smxgb.settings import parse
 from smxgb.training import gpu
 from smxgb.training.matrix import MatrixOptions, build_matrix
-from smxgb.training.memory_plan import Memory, make_plan
+from smxgb.training.memory_plan import Memory, make_plans
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +89,7 @@ def test_categories_stay_in_their_own_form() -> None:
 
 def plan_of(parameters: Parsed, gpu_available: int | None = None, columns: int = 100) -> Plan:
     shapes = {"train": Shape(10_000_000, columns)}
-    return make_plan(parameters, shapes, Memory(1 << 40, gpu_available), classes=None, reading=0)
+    return make_plans(parameters, shapes, Memory(1 << 40, gpu_available), classes=None, reading=0)[0]
 
 
 def needed_on_gpu(columns: int = 100, **settings: object) -> int:

@@ -2,12 +2,17 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
+import xgboost as xgb
+from tests.threads import by_all
 
-from smxgb.errors import PlatformError
+from smxgb.errors import JobError, PlatformError
+from smxgb.rows import FLAGS, Group
 from smxgb.rows.summary import Shape
 from smxgb.settings import parse
-from smxgb.training.memory_plan import MIB, UNCERTAINTY, Memory, Plan, choose_matrix, make_plan
+from smxgb.training.memory_needs import THREADS, histogram_bytes
+from smxgb.training.memory_plan import MIB, UNCERTAINTY, Memory, Plan, choose_matrix, choose_plan, make_plans
 
 ROWS = 1_000_000
 
@@ -18,7 +23,7 @@ def needed(
     """Return the bytes that a plan for train, and other channels, says are needed."""
     parameters = parse({"num_round": 1, "eval_metric": "rmse", **settings})
     shapes = shapes or {"train": Shape(ROWS, 28)}
-    return make_plan(parameters, shapes, Memory(1 << 40), classes=classes, reading=reading).needed.host
+    return make_plans(parameters, shapes, Memory(1 << 40), classes=classes, reading=reading)[0].needed.host
 
 
 @pytest.mark.parametrize(
@@ -74,7 +79,7 @@ def test_a_plan_is_as_near_to_the_memory_of_real_jobs_as_it_says(
 
 def test_more_columns_and_more_bins_need_more() -> None:
     wide = needed({"train": Shape(ROWS, 100)})
-    assert needed() < needed(max_bin=512) < needed(max_bin=100_000) < wide * 2
+    assert needed() < needed(max_bin=512) < needed(max_bin=100_000, max_depth=1) < wide * 2
     assert needed() < wide
 
 
@@ -123,3 +128,103 @@ def test_a_job_that_does_not_fit_is_refused_with_the_numbers() -> None:
         Plan("quantile", Memory(101 * MIB), Memory(100 * MIB)).check()
     with pytest.raises(PlatformError, match=re.escape("needs about 47 MiB of memory and 46 MiB are free")):
         Plan("quantile", Memory(46 * MIB + 2), Memory(46 * MIB + 1)).check()
+
+
+def plans(host: int, disk: int, **settings: object) -> list[Plan]:
+    parameters = parse({"num_round": 1, "eval_metric": "rmse", **settings})
+    shapes = {"train": Shape(ROWS, 28)}
+    return make_plans(parameters, shapes, Memory(host, disk=disk), classes=None, reading=0)
+
+
+def test_rows_go_to_disk_only_where_they_do_not_fit_into_memory() -> None:
+    in_memory, on_disk = plans(0, 0)
+    assert (in_memory.kind, on_disk.kind) == ("quantile", "external")
+    assert on_disk.needed.host < in_memory.needed.host / 2
+    assert on_disk.needed.disk == 68 * ROWS
+    for host, disk, kind in (
+        (in_memory.needed.host, 1 << 40, "quantile"),
+        (in_memory.needed.host, 0, "quantile"),
+        (in_memory.needed.host - 1, 1 << 40, "external"),
+        (on_disk.needed.host, 68 * ROWS, "external"),
+    ):
+        assert choose_plan(plans(host, disk), list).kind == kind
+    with pytest.raises(
+        PlatformError, match=r"needs about \d+ MiB of memory, even with its matrix on disk, and"
+    ):
+        choose_plan(plans(on_disk.needed.host - 1, 1 << 40), list)
+    with pytest.raises(PlatformError, match="its cache needs about 65 MiB of disk, of which 64 MiB are free"):
+        choose_plan(plans(on_disk.needed.host, 68 * ROWS - 1), list)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"tree_method": "approx"}, {"tree_method": "exact"}, {"booster": "gblinear"}]
+)
+def test_only_hist_can_go_on_from_disk(settings: dict[str, object]) -> None:
+    [plan] = plans(1 << 40, 1 << 40, **settings)
+    assert not choose_plan([plan], list).has_slower
+    assert (plan.needed.disk > 0) is (settings != {"tree_method": "exact"})
+
+
+def test_a_plan_that_ran_out_of_memory_is_not_taken_again() -> None:
+    both = plans(1 << 40, 1 << 40)
+    assert choose_plan(both, list).has_slower
+    second = choose_plan(both, list, given_up=1)
+    assert (second.kind, second.has_slower) == ("external", False)
+
+
+def test_all_workers_take_one_plan_or_none() -> None:
+    little, much, nothing = plans(100 * MIB, 1 << 40), plans(1 << 40, 1 << 40), plans(0, 0)
+
+    def chosen(of_workers: list[list[Plan]]) -> list[object]:
+        def choose(group: Group) -> tuple[str, ...]:
+            def fit(fits: list[bool]) -> list[bool]:
+                return [all(each) for each in zip(*group.gather(fits, FLAGS), strict=True)]
+
+            try:
+                return (choose_plan(of_workers[group.rank], fit).kind,)
+            except JobError as error:
+                return (error.origin,)
+
+        return list(by_all(choose, ["a", "b"]))
+
+    assert chosen([much, much]) == [("quantile",), ("quantile",)]
+    assert chosen([much, little]) == [("external",), ("external",)]
+    assert chosen([much, nothing]) == [("elsewhere",), ("here",)]
+
+
+def test_the_histograms_of_a_deep_tree_over_many_columns_are_refused_with_the_number() -> None:
+    parameters = parse({"num_round": 1, "max_depth": 12})
+    shapes = {"train": Shape(ROWS, 1000)}
+    memory = Memory(8 << 30, disk=1 << 40)
+    deep = make_plans(parameters, shapes, memory, classes=None, reading=0)
+    with pytest.raises(
+        PlatformError, match=r"\d+,\d+ MiB of it for the histograms of a tree: lower max_depth"
+    ):
+        choose_plan(deep, list)
+    # Columns with few different values have few bins.
+    few = make_plans(parameters, shapes, memory, classes=None, reading=0, bins=3000)
+    assert choose_plan(few, list).kind == "quantile"
+
+
+@pytest.mark.parametrize("rows", [4_000, 60_000])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"max_depth": 6},
+        {"max_depth": 10},
+        {"max_depth": 14},
+        {"max_depth": 12, "min_child_weight": 20},
+        {"max_depth": 0, "max_leaves": 40, "grow_policy": "lossguide"},
+    ],
+    ids=str,
+)
+def test_a_tree_has_about_as_many_histograms_as_planned(rows: int, settings: dict[str, object]) -> None:
+    generator = np.random.default_rng(2)
+    x = generator.normal(size=(rows, 20))
+    label = x[:, 0] + np.sin(3 * x[:, 1]) + generator.logistic(size=rows) > 0
+    booster = xgb.train({"objective": "binary:logistic", **settings}, xgb.QuantileDMatrix(x, label), 1)
+    depths = [len(line) - len(line.lstrip("\t")) for line in booster.get_dump()[0].splitlines()]
+    deepest = settings["max_depth"] or len(depths)
+    counted = sum(depth < int(str(deepest)) for depth in depths)
+    taken = histogram_bytes(parse({"num_round": 1, **settings}).settings, 1, rows, 1) / 16 - THREADS
+    assert (1 - UNCERTAINTY) * taken <= counted <= (1 + UNCERTAINTY) * taken

@@ -14,7 +14,7 @@ class Restarts:
     """Decides whether a failure ends the job, or only its present attempt. `most` is how many may follow.
 
     A process that was killed, crashed or froze may run the next time. So may one that has only seen another
-    fail. A round that ends two attempts would end a third.
+    fail. A round that ends two attempts would end a third. A lack of memory may pass with less need of it.
     """
 
     def __init__(self, most: int) -> None:
@@ -31,7 +31,8 @@ class Restarts:
     def restart(self, error: JobError) -> Restart | None:
         """Return the restart that a failure leads to, None if it ends the job."""
         may_pass = error.may_pass or error.origin == "elsewhere"
-        is_same_round = self.attempt > 0 and self.round is not None and self.round == self._failed_at
+        is_known = self.attempt > 0 and self.round is not None and self.round == self._failed_at
+        is_same_round = is_known and not error.wants_memory
         if not may_pass or self.attempt >= self._most or is_same_round:
             return None
         self._earlier.append(error)

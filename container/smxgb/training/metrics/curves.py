@@ -56,6 +56,9 @@ TOGETHER = 8
 BLOCK = 1 << 15
 """Distinct scores of positive rows that are looked up at a time, which fit into a processor's cache."""
 
+COUNTED = 1 << 18
+"""Rows whose places are looked for at a time: a place takes twice as many bytes as a score."""
+
 MOST_MERGED_WINDOW = 4
 """The most scores of negative rows for each positive one among which the latter is found by merging."""
 
@@ -196,24 +199,35 @@ def _side(scores: Scores, number: int | None, truth: Truth, *, positive: bool = 
 
 
 def _sorted(scores: Scores, weights: npt.NDArray[np.floating] | None) -> Side:
+    """Return the distinct scores of rows. Without weights the array itself is sorted."""
     if weights is None:
-        scores = np.sort(scores)
-        starts = _starts(scores)
-        counts = np.full(len(starts) + 1, len(scores), np.uint32)
-        counts[:-1] = starts
-        return Side(scores[starts], counts)
+        scores.sort()
+        return _counted(scores)
     order = np.argsort(scores)
     scores = scores[order]
-    starts = _starts(scores)
+    starts = np.flatnonzero(_is_new(scores))
     below = np.append(0.0, np.cumsum(weights[order], dtype=np.float64))
     return Side(scores[starts], below[np.append(starts, len(scores))])
 
 
-def _starts(ascending: Scores | Floats) -> Places:
-    """Return where each distinct number begins."""
+def _counted(ascending: Scores) -> Side:
+    """Return the distinct scores of rows without weights, in as little memory as these scores take."""
+    is_new = _is_new(ascending)
+    distinct = np.compress(is_new, ascending)
+    below = np.full(len(distinct) + 1, len(ascending), np.uint32)
+    filled = 0
+    for start in range(0, len(ascending), COUNTED):
+        found = np.flatnonzero(is_new[start : start + COUNTED])
+        below[filled : filled + len(found)] = found + start
+        filled += len(found)
+    return Side(distinct, below)
+
+
+def _is_new(ascending: Scores | Floats) -> npt.NDArray[np.bool_]:
+    """Return which numbers differ from the one before."""
     is_new = np.ones(len(ascending), bool)
     np.not_equal(ascending[1:], ascending[:-1], out=is_new[1:])
-    return np.flatnonzero(is_new)
+    return is_new
 
 
 def _areas_of_block(ranking: Ranking, start: int) -> tuple[float, float]:
