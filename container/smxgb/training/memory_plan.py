@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from smxgb.environment import free_bytes
 from smxgb.errors import PlatformError
 from smxgb.machine import memory_available
-from smxgb.rows import rows_of_batch
+from smxgb.rows import Shape, rows_of_batch
 from smxgb.settings import CURVES
 from smxgb.training import gpu
 from smxgb.training.memory_needs import PAGES, XGBOOST_MAX_BIN, RowBytes, histogram_bytes
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from smxgb.job import Team
-    from smxgb.rows import Shape
     from smxgb.settings import Hyperparameters, Method, Parsed
     from smxgb.training.memory_needs import MatrixKind
 
@@ -173,7 +172,7 @@ def make_plans(
     first = choose_matrix(settings)
     kinds: list[MatrixKind] = [first, "external"] if first == "quantile" and free.gpu is None else [first]
     reading += SPARSE_FEATURE * max((shape.columns for shape in shapes.values() if shape.sparse), default=0)
-    train = shapes["train"]
+    train = shapes.get("train", Shape(0, 0))  # a check may have failed to read it
     if bins is None:
         bins = 0 if train.sparse else max_bin * train.columns
     histograms = histogram_bytes(settings, bins, train.rows if rows is None else rows, outputs)

@@ -21,6 +21,7 @@ from smxgb.supervision.messages import (
     Leave,
     Message,
     PhaseBegins,
+    Planned,
     Rendezvous,
     Restart,
     Restarting,
@@ -36,6 +37,7 @@ from smxgb.supervision.messages import (
 VALUES = [
     PhaseBegins("load"),
     RoundDone(3, 10),
+    Planned(has_slower=True),
     Beat(),
     Scratch(Path("/volume/a")),
     Start(Program("Dask worker 0", ["python", "-m", "smxgb"], {"CUDA_VISIBLE_DEVICES": "0"}, 30.0)),
