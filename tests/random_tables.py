@@ -69,7 +69,7 @@ def random_case(seed: int) -> Case:
     text = dialect.text(table, chance, has_header=has_header)
     # Names that could be values of their columns look like a row: the job must be told that they are none.
     is_plain = not has_header or any(map(_is_name, chosen.numbers(table.names)))
-    may_be_row = has_header and all(map(str.isdecimal, table.names)) and chance.random() < 0.5
+    may_be_row = has_header and _are_even(table.names) and chance.random() < 0.5
     settings |= dialect.settings(chance, has_header=has_header, is_plain=is_plain or may_be_row)
     try:
         with warnings.catch_warnings(action="error"):
@@ -136,6 +136,12 @@ class _Chosen:
 def _is_name(cell: str) -> bool:
     is_number = cell.lstrip("-").replace(".", "").isdecimal()
     return not is_number and cell not in {*MISSING, "\\N", "true"}
+
+
+def _are_even(names: list[str]) -> bool:
+    """Tell whether names are three or more numbers that rise evenly: of others nobody can tell anything."""
+    numbers = [int(name) for name in names if name.isdecimal()]
+    return len(numbers) == len(names) > 2 and len({*np.diff(numbers).tolist()}) == 1
 
 
 def _numbers(column: pd.Series) -> pd.Series:

@@ -160,3 +160,40 @@ def test_check_says_the_classes(tmp_path: Path) -> None:
     done = dry_run(write_opt_ml(tmp_path, hyperparameters=SETTINGS, channels={"train": csv(table(WORDS))}))
     assert done.returncode == 0, done.stderr
     assert "Class labels: 0 = '5,5'," in done.stdout
+
+
+BODY = [f"{'yes' if row % 2 else 'no'},{row % 7}" for row in range(80)]
+
+
+def words(*records: str) -> Source:
+    return Source({"a.csv": "".join(f"{record}\n" for record in records).encode()}, "text/csv")
+
+
+def test_a_header_among_the_rows_is_no_class(tmp_path: Path) -> None:
+    joined = words("y,colour", *BODY, "y,colour", *BODY)
+    text = failure(tmp_path / "a", {"categorical_columns": "colour"}, train=joined)
+    assert "rows with the label 'y', which is the name of the label's column: a header is repeated" in text
+    for name, records in (("header", ["y,5", *BODY]), ("footer", ["y,a", *BODY, "y,99"])):
+        done = job(tmp_path / name, {"label_column": "0"} if name == "header" else {}, train=words(*records))
+        if done.code == 0:
+            assert "Notice: One row of train alone has the label 'y'" in done.log
+    done = job(tmp_path / "total", {}, train=words("y,a", *BODY, "Total,99"))
+    assert "Notice: One row of train alone has the label 'Total': if it is a header or a sum" in done.log
+
+
+def test_a_number_is_one_class_however_it_is_written(tmp_path: Path) -> None:
+    for name, spelled, classes in (
+        ("signs", ["+1", "-1", "1"], ["-1", "1"]),
+        ("zeros", ["0.10", "0.1", "10.5", "2"], ["0.1", "2", "10.5"]),
+        ("exponents", ["1e3", "1000", "7"], ["7", "1000"]),
+    ):
+        records = [f"{spelled[row % len(spelled)]},{row}" for row in range(60)]
+        done = job(tmp_path / name, {}, train=words("y,a", *records))
+        assert json.loads(done.output_data["metrics.json"])["class_labels"] == classes
+    frame = pd.DataFrame({"y": np.float32([1.1, 2.1, 3.1] * 20), "a": range(60)})
+    for write in (parquet, with_header):
+        done = job(tmp_path / write.__name__, {}, train=write(frame))
+        assert json.loads(done.output_data["metrics.json"])["class_labels"] == ["1.1", "2.1", "3.1"]
+    padded = pd.DataFrame({"y": [" cat", "cat", "dog"] * 20, "a": range(60)})
+    done = job(tmp_path / "padded", {"objective": "binary:logistic"}, train=parquet(padded))
+    assert json.loads(done.output_data["metrics.json"])["class_labels"] == ["cat", "dog"]

@@ -322,7 +322,7 @@ def test_a_column_without_a_name_that_is_a_feature_is_noticed(tmp_path: Path) ->
     frame = plain(n=np.arange(ROWS) * 7 % 100)
     for names in (["y", "a", "b", ""], ["y", "a", "b", "Unnamed: 0"]):
         (said,) = notices(tmp_path / f"{len(names[-1])}", {}, train=as_csv(frame.set_axis(names, axis=1)))
-        assert said.startswith("train/data.csv: column 3 has no name, as an index of rows")
+        assert said.startswith("train/data.csv: column 3 has no name, as an index that a table")
 
 
 def test_weights_of_csv_in_parquet_and_columns_in_order_are_noticed(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def _look_at(channel: Channel, reader: Reader, job: Job, settings: ReadingSettin
     batch = next(batches, None)
     summary = Summary() if batch is None else summarise(batch)
     if settings.coder:
-        summary = replace(summary, classes=settings.coder.words)
+        summary = replace(summary, classes=settings.coder.rows)
     bins = 0 if batch is None else count_bins(batch, job.parameters.settings.max_bin or XGBOOST_MAX_BIN)
     # Only if no row is left does a reader yield a batch without rows.
     if not summary.rows:

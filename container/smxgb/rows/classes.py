@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from smxgb.errors import Mistakes, UserError
 from smxgb.rows.categories import Coding, settled
+from smxgb.rows.label_coder import NUMBER, as_word
 from smxgb.settings import DISTINCT, Labels
 from smxgb.wording import short
 
@@ -23,8 +24,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from smxgb.rows.batch import Batch
+    from smxgb.rows.schema import Layout
     from smxgb.rows.store import Stored
     from smxgb.rows.summary import Summary
+
+RARE = 10
+"""Classes of one row are remarkable where the classes have 10 rows on average."""
 
 LISTED = 10
 """At most 10 classes are named in a message."""
@@ -43,8 +48,19 @@ def settle_classes(
     Raises:
         UserError: If there are not two classes where two are needed.
     """
-    classes = settled(summaries["train"].classes) if wanted == AUTO else wanted
+    words = list(summaries["train"].classes)
+    if wanted != AUTO:
+        classes = tuple(as_word(word) or word for word in wanted)
+    elif all(map(NUMBER.fullmatch, words)):
+        classes = tuple(sorted(words, key=float))
+    else:
+        classes = settled(words)
     if objective.startswith("binary:") and len(classes) != 2:  # noqa: PLR2004 - two classes
+        if len(classes) == 1:
+            raise UserError(
+                f"every row of train has the label {short(classes[0])!r}, and objective={objective} needs "
+                "two labels."
+            )
         raise UserError(
             f"channel train has {len(classes)} different labels ({_listed(classes)}), and "
             f"objective={objective} needs two: choose multi:softprob for more, or check label_column."
@@ -54,6 +70,29 @@ def settle_classes(
 
 AUTO = ("auto",)
 """The setting that takes the labels of train, in their order."""
+
+
+def check_column_name(layout: Layout | None, summaries: Mapping[str, Summary]) -> None:
+    """Raise UserError if the name of the label's column is a label too: a header stands among the rows."""
+    place = dict(layout.roles).get("label") if layout else None
+    name = layout.name(place) if layout and place is not None else None
+    for channel, summary in summaries.items():
+        if name is not None and name in summary.classes:
+            raise UserError(
+                f"channel {channel} has rows with the label {short(name)!r}, which is the name of the "
+                "label's column: a header is repeated, as in files that were joined. Keep the first one only."
+            )
+
+
+def rare_classes(train: Summary) -> Iterator[str]:
+    """Yield the notice about classes of one row, which may be a header or the last line of a report."""
+    rare = tuple(word for word, rows in train.classes.items() if rows == 1)
+    if rare and train.rows >= RARE * len(train.classes):
+        yield (
+            f"One row of train alone has the label {_listed(rare)}: if it is a header or a sum, take it out."
+            if len(rare) == 1
+            else f"One row of train alone has each of the labels {_listed(rare)}: take out what is no row."
+        )
 
 
 def check_classes(

@@ -109,8 +109,9 @@ def _notice_unnamed_features(layout: Layout, source: str) -> None:
     if found:
         listed = _list([f"column {index}" for index in found])
         notice(
-            f"{source}: {listed} {'have' if len(found) > 1 else 'has'} no name, as an index of rows that a "
-            "table was saved with: if it is no feature, leave it out with drop_columns."
+            f"{source}: {listed} {'have' if len(found) > 1 else 'has'} no name, as an index that a table was "
+            "saved with, or lines that end with a delimiter: if it is no feature, leave it out with "
+            "drop_columns."
         )
 
 

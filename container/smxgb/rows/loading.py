@@ -20,7 +20,15 @@ from smxgb.rows.agreement import (
     by_all,
     together,
 )
-from smxgb.rows.classes import check_classes, describe_classes, settle_classes, with_codes, with_labels
+from smxgb.rows.classes import (
+    check_classes,
+    check_column_name,
+    describe_classes,
+    rare_classes,
+    settle_classes,
+    with_codes,
+    with_labels,
+)
 from smxgb.rows.empty_workers import check_empty_workers, with_rows_for_empty_workers
 from smxgb.rows.features import (
     check_lines_have_labels,
@@ -110,6 +118,7 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
         if settings.class_labels:
             objective = job.parameters.settings.objective
             classes = settle_classes(together(summaries), settings.class_labels, objective)
+            check_column_name(declared.layout, together(summaries))
             schema = replace(schema, classes=classes)
         empty = [host for host, found in zip(group.hosts, summaries, strict=True) if not found["train"].rows]
         check_empty_workers(empty, job.parameters.settings)
@@ -137,6 +146,8 @@ def _describe(loaded: Loaded, types: Mapping[str, ContentType], settings: Readin
         log(line)
     if loaded.schema.classes:
         log(describe_classes(loaded.schema.classes))
+        for text in rare_classes(loaded.all_rows["train"]):
+            notice(text)
     if loaded.schema.first_index is not None:
         log(describe_indexing(loaded.schema, settings.indexing))
         for text in doubts_about_lines(loaded.all_rows, types, settings):
@@ -184,7 +195,7 @@ def _with_classes(stored: Stored, settings: ReadingSettings) -> Stored:
     """Return a channel whose summary has the labels that got codes."""
     if settings.coder is None:
         return stored
-    return replace(stored, summary=replace(stored.summary, classes=settings.coder.words))
+    return replace(stored, summary=replace(stored.summary, classes=settings.coder.rows))
 
 
 def _place_of_label(

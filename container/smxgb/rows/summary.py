@@ -56,7 +56,7 @@ class Summary:
     if the rows have none. `columns` is the number of features of dense rows, `extent` that of sparse ones;
     each is None if there are no such rows. `categories` has those that occur, by the name of their feature.
     `roles` are what the rows have beside features. `classes` are labels that are words, in the order of the
-    codes that this worker gave them.
+    codes that this worker gave them, with the rows of each.
     """
 
     rows: int = 0
@@ -68,7 +68,7 @@ class Summary:
     extent: Extent | None = None
     categories: Mapping[str, frozenset[str]] = field(default_factory=dict)
     roles: frozenset[RoleName] = frozenset()
-    classes: tuple[str, ...] = ()
+    classes: Mapping[str, int] = field(default_factory=dict)
 
     def shape(self, columns: int) -> Shape:
         """Return the shape of the rows that were seen, with so many feature columns."""
@@ -91,7 +91,10 @@ class Summary:
                 for name in {**self.categories, **other.categories}
             },
             self.roles | other.roles,
-            tuple(dict.fromkeys(self.classes + other.classes)),
+            {
+                word: self.classes.get(word, 0) + other.classes.get(word, 0)
+                for word in {**self.classes, **other.classes}
+            },
         )
 
 

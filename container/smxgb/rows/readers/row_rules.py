@@ -40,6 +40,8 @@ FLOAT_GROUPS = (
 EXACT = 2**53
 """Beyond it not even a 64-bit float holds every whole number."""
 
+LARGEST = float(np.finfo(np.float32).max)
+
 EXACT_FLOAT32 = 2**24
 """Up to it float32 holds every whole number."""
 
@@ -150,6 +152,8 @@ def clean(
         invalid = {column: mask & ~left_out for column, mask in invalid.items()}
         infinite = {column: mask & ~left_out for column, mask in infinite.items()}
     faults = [_fault(ROLES[roles[column]], column, mask) for column, mask in invalid.items()]
+    if settings.coder:
+        faults = [_of_classes(fault) if roles[fault.column] == "label" else fault for fault in faults]
     if settings.infinity == "error":
         faults += [Fault(column, np.flatnonzero(mask), *INFINITE) for column, mask in infinite.items()]
     counts: Counter[int] = Counter()
@@ -188,10 +192,10 @@ def is_unrounded(values: Sequence[float]) -> bool:
     They are no whole numbers, or large ones of which none changes, as 1,024 times a number. Small ones tell
     nothing of those that follow.
     """
-    if any(value % 1 for value in values):
+    if any(value % 1 for value in values if abs(value) <= LARGEST):
         return True
-    large = [value for value in values if abs(value) > EXACT_FLOAT32]
-    return bool(large) and all(int(np.float32(value)) == value for value in large)
+    large = [value for value in values if EXACT_FLOAT32 < abs(value) <= LARGEST]
+    return bool(large) and all(float(np.float32(value)) == value for value in large)
 
 
 def with_infinities_told(
@@ -250,6 +254,17 @@ def as_batch(table: pa.Table, roles: tuple[RoleName, ...], names: tuple[str, ...
     if names is None:
         return Sparse(features.rename_columns(SPARSE.names), values)
     return Dense(features.rename_columns(list(names)), values)
+
+
+def _of_classes(fault: Fault) -> Fault:
+    """Return the fault of a label that is missing where labels are words."""
+    return replace(
+        fault,
+        complaint="is not a label: it stands for a missing value",
+        empty_complaint="the label is empty",
+        cure="Correct these rows, leave them out with invalid_label=drop, or name another column with "
+        "label_column.",
+    )
 
 
 def _fault(role: Role, column: int, mask: Mask) -> Fault:

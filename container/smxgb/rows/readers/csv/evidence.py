@@ -19,10 +19,13 @@ FEWEST = 3
 COUNTED_NAMES = 4
 """So many names 0, 1, 2, ... are a header of pandas' above whole numbers too; fewer may be a row."""
 
+REPEATING = 10
+"""So many words below show that a column has few."""
+
 YEARS = range(1800, 2201)
 
 WHOLE = re.compile(r"\d+", re.ASCII)
-WHOLE_VALUED = re.compile(r"\d+(\.0+)?", re.ASCII)
+WHOLE_VALUED = re.compile(r"-?\d+(\.0+)?", re.ASCII)
 
 type Doubt = Literal[
     "words above values",
@@ -30,6 +33,8 @@ type Doubt = Literal[
     "numbers are names",
     "numbers are the names",
     "a name is a value",
+    "words are new",
+    "a word is new",
 ]
 
 
@@ -80,6 +85,13 @@ class _Column:
         return self.is_word and self.first in self.below
 
     @property
+    def is_new(self) -> bool:
+        """Whether a word stands on top that none below is, where these repeat each other."""
+        words = [cell for cell in self.values if kind(cell) == "text"]
+        are_few = len(words) >= REPEATING and 2 * len({*words}) <= len(words)
+        return self.is_word and len(words) == len(self.values) and are_few and not self.recurs
+
+    @property
     def is_unlike(self) -> bool:
         """Whether the number on top is of another sort than those below: a year, or whole above fractions."""
         values = self.values
@@ -108,6 +120,7 @@ def judged(rows: list[list[str]], known: Known) -> Verdict:
     | it has a number as its label, or numbers that are not whole or stand twice | a row |
     | it has a single word, beside other numbers than years or 0, 1, 2 | a row |
     | a word stands above a value, or no record follows | a header |
+    | it has words only, and each is new above words that repeat | a header |
     | nothing of these | a row |
 
     A row that is taken for a header would be lost, and a header that is taken for a row is a mistake in the
@@ -126,11 +139,15 @@ def judged(rows: list[list[str]], known: Known) -> Verdict:
     recurring = sum(column.recurs for column in columns)
     names = [column.first for column in numbers]
     are_names = _are_regular(names) and all(column.is_unlike for column in numbers)
+    are_new = sum(column.is_new for column in columns)
+    if are_new == len(columns):
+        return Verdict(is_header=True, doubt="words are new")
     is_row = recurring and recurring >= above
     is_row = is_row or not (are_names or _may_be_names(columns, words, names, known.label))
     if is_row or not (above or are_names or len(rows) == 1):
         may_be = len(names) >= FEWEST and _are_usual(names)
         doubt: Doubt | None = "numbers may be names" if may_be else None
+        doubt = "a word is new" if are_new and not recurring else doubt
         return Verdict(is_header=False, doubt="words above values" if above else doubt)
     return Verdict(is_header=True, doubt="a name is a value" if recurring else None)
 
@@ -164,7 +181,8 @@ def _judged_numbers(columns: list[_Column], numbers: list[_Column]) -> Verdict:
         return Verdict(is_header=True, doubt="numbers are names")
     behind_label = len(cells) >= COUNTED_NAMES and WHOLE.fullmatch(cells[0]) and _are_counted(cells[1:])
     are_only_whole = sum(column.is_only_whole for column in columns) > 1 and _are_distinct(cells)
-    may_be = are_counted or behind_label or are_only_whole
+    are_even = _are_regular(cells) and any(column.is_unlike for column in columns)
+    may_be = are_counted or behind_label or are_only_whole or are_even
     return Verdict(is_header=False, doubt="numbers may be names" if may_be else None)
 
 

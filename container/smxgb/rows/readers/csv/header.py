@@ -29,6 +29,10 @@ DOUBTS: dict[Doubt, str] = {
     "pandas writes for a table without names. If it is a row, set csv_header=false.",
     "numbers are the names": "is taken for names, for it holds those of the other files in another order. "
     "If it is a row, set csv_header=false.",
+    "words are new": "is taken for names, for its words stand nowhere below. If it is a row, set "
+    "csv_header=false.",
+    "a word is new": "is read as a row, and has a word that stands nowhere below. If it is a header, set "
+    "csv_header=true.",
     "a name is a value": "is taken for names, though a word of it stands below in the same column. If it is "
     "a row, set csv_header=false.",
 }

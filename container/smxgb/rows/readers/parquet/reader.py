@@ -283,6 +283,9 @@ class _Passes:
         positions = [*(position for _, position in layout.roles), *features]
         names = [table.names[position] for position in positions]
         types = [self._settings.dtype(role) for role in roles]
+        if "label" in roles and self._settings.coder:
+            label = table.types[positions[roles.index("label")]]
+            types[roles.index("label")] = label if pa.types.is_floating(label) else CATEGORY
         types += [CATEGORY if index in layout.categorical else pa.float32() for index in features]
         fields = pa.schema([(str(index), data_type) for index, data_type in enumerate(types)])
         before = table.rows.start

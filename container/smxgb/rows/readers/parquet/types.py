@@ -210,6 +210,13 @@ def _complaints(
         *(place for role, place in layout.roles if role == "label" and codes_labels),
     }
     bad = [position for position in used if not _is_read(types[position], position in words)]
+    label = dict(layout.roles).get("label")
+    if label in bad and label is not None:
+        bad.remove(label)
+        texts.append(
+            f"the label, {shown_column(label, names)}, is of type {types[label]}: set class_labels=auto if "
+            "its words name classes, or name another column with label_column."
+        )
     if bad:
         listed = ", ".join(f"{names[position]!r} ({types[position]})" for position in bad)
         or_set = "" if dictionaries else " (or set enable_categorical=true for all dictionaries)"

@@ -362,3 +362,29 @@ def test_what_stands_above_the_rows_and_is_no_header_is_said(csv: Data, text: st
 
 def test_a_name_may_begin_with_the_sign_of_a_comment(csv: Data) -> None:
     assert list(csv.read("#y,#a,b\n1,2,3\n4,5,6\n")) == ["#a", "b", "<label>"]
+
+
+@pytest.mark.parametrize(
+    ("header", "kinds"), [("y,colour", "no|yes red|blue"), ("kind,colour", "a|b red|blue|green")]
+)
+def test_words_alone_that_stand_nowhere_below_are_a_header_and_noticed(
+    csv: Data, header: str, kinds: str, capsys: Capture
+) -> None:
+    declared = csv.declared(lines(header, *rows(*kinds.split())), label=0)
+    assert declared.names == (header.split(",")[1],)
+    assert capsys.readouterr().out.count("words stand nowhere below") == 1
+
+
+def test_a_new_word_beside_numbers_is_a_row_and_noticed(csv: Data, capsys: Capture) -> None:
+    text = lines("green,1,2.5", *rows("red|blue", "2", "F"))
+    assert len(csv.read(text, categorical=(0,), label=1)) == 61
+    assert capsys.readouterr().out.count("has a word that stands nowhere below. If it is a header, set") == 1
+
+
+@pytest.mark.parametrize("first", ["400,405,410", "-1,0,1,2"])
+def test_even_steps_above_numbers_some_of_which_are_like_them_are_noticed(
+    csv: Data, first: str, capsys: Capture
+) -> None:
+    kinds = ["F", *["99"] * first.count(",")]
+    assert len(csv.read(lines(first, *rows(*kinds)))) == 61
+    assert capsys.readouterr().out.count("is read as a row. If its numbers are names") == 1

@@ -117,7 +117,9 @@ def test_other_types_are_refused(parquet: Data, column: pa.Array) -> None:
 
 def test_a_label_that_is_no_number_is_refused(parquet: Data) -> None:
     (text,) = parquet.refused(pa.table({"y": ["1"], "a": [1]}))
-    assert text.startswith("train/a.parquet: columns that hold no numbers: 'y' (string).")
+    assert text.startswith(
+        "train/a.parquet: the label, column 0 ('y'), is of type string: set class_labels=auto"
+    )
 
 
 def test_an_index_that_pandas_saved_is_left_out(parquet: Data, capsys: pytest.CaptureFixture[str]) -> None:
@@ -204,7 +206,8 @@ def test_the_columns_of_files_without_rows_do_not_matter_where_others_have_rows(
     read = parquet.read(files)
     assert_frame_equal(read, frame({"a": [2], "<label>": [1]}))
     assert (
-        "columns that hold no numbers: 'y' (string)" in parquet.refused({"1.parquet": files["1.parquet"]})[0]
+        "the label, column 0 ('y'), is of type string"
+        in parquet.refused({"1.parquet": files["1.parquet"]})[0]
     )
 
 
@@ -397,3 +400,9 @@ def test_what_pyarrow_writes_comes_back(
     expected = table.to_pandas().astype(np.float32)
     assert np.array_equal(read["<label>"], expected["y"])
     assert np.array_equal(read.iloc[:, :-1], expected.iloc[:, 1:], equal_nan=True)
+
+
+def test_a_double_beyond_32_bits_is_refused_wherever_it_stands(parquet: Data) -> None:
+    for values in ([1e39, 1.0, 2.0], [1.0, 2.0, 1e39], [1e39, 1e39, 1e39]):
+        (text,) = parquet.refused(pa.table({"y": [0.5, 1.0, 2.0], "a": values}))
+        assert "is infinite, or beyond a 32-bit float (3.4e38)" in text
