@@ -33,7 +33,7 @@ class RowBytes:
 
     def trained(self, shape: Shape) -> float:
         """Return the bytes of a row that is trained on: values, label, gradients, predictions, node."""
-        own = 24 if self.kind == "external" else 56
+        own = 36 if self.kind == "external" else 56
         return own + 12 * (self.outputs - 1) + self._in_memory(shape, with_columns=True)
 
     def evaluated(self, shape: Shape) -> float:

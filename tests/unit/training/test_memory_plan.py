@@ -139,7 +139,7 @@ def plans(host: int, disk: int, **settings: object) -> list[Plan]:
 def test_rows_go_to_disk_only_where_they_do_not_fit_into_memory() -> None:
     in_memory, on_disk = plans(0, 0)
     assert (in_memory.kind, on_disk.kind) == ("quantile", "external")
-    assert on_disk.needed.host < in_memory.needed.host / 2
+    assert on_disk.needed.host < 0.6 * in_memory.needed.host
     assert on_disk.needed.disk == 68 * ROWS
     for host, disk, kind in (
         (in_memory.needed.host, 1 << 40, "quantile"),
