@@ -60,6 +60,8 @@ SHAPES = (
     Shape("exact", settings={"tree_method": "exact"}),
     Shape("exact, 30 % missing", missing=0.3, settings={"tree_method": "exact"}),
     Shape("gblinear", settings={"booster": "gblinear"}),
+    Shape("200 columns, depth 10", columns=200, settings={"max_depth": 10}),
+    Shape("200 columns, depth 12", columns=200, settings={"max_depth": 12}),
     Shape("5 classes", classes=5, settings={"eval_metric": "mlogloss"}),
     Shape("5 classes, accuracy", classes=5, settings={"eval_metric": "accuracy"}),
     Shape("sampled rows", settings={"subsample": 0.5, "sampling_method": "uniform"}),

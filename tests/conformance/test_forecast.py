@@ -106,9 +106,9 @@ def test_a_host_needs_less_memory_and_time_where_more_hosts_share_the_rows(tmp_p
         done = check(tmp_path, parts(100, 100_000_000), hosts, nthread=4, num_round=10)
         seconds.append(int(re.findall(r"(\d+) s", said(done, "Time"))[0]))
         memory.append(int(re.findall(r"about (\d+) MiB", said(done, "Memory of the fullest host"))[0]))
-    # Each number is rounded to a whole second or MiB.
+    # Each number is rounded to a whole second or MiB. The histograms of a tree, 7 MiB, are those of all rows.
     assert seconds[0] == pytest.approx(5 * seconds[1], abs=3)
-    assert memory[0] == pytest.approx(5 * memory[1], abs=3)
+    assert memory[0] - 7 == pytest.approx(5 * (memory[1] - 7), abs=3)
 
 
 def test_lines_of_the_aws_cli_are_taken_and_what_is_no_data_is_skipped(tmp_path: Path) -> None:

@@ -164,7 +164,10 @@ DEATHS_IN_CI = {
 
 
 def deaths() -> list[object]:
-    every = [(way, death, stage) for way in (*WAYS, "3 hosts") for death in DEATHS for stage in STAGES]
+    ways = (*WAYS, "3 hosts")
+    every = [(way, death, stage) for way in ways for death in DEATHS for stage in STAGES]
+    # Before the memory plan is made there is no next one.
+    every = [row for row in every if row[1:] != ("out of memory", "load")]
     return [pytest.param(*row, marks=[] if row in DEATHS_IN_CI else pytest.mark.soak) for row in every]
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from concurrent.futures import Executor, Future
 
+    import numpy.typing as npt
     import xgboost as xgb
 
     from smxgb.rows import FloatArray, Group
@@ -184,7 +185,14 @@ def _predicted(
 
 def _truth(matrix: xgb.DMatrix) -> Truth:
     weight = matrix.get_weight()
-    return Truth(matrix.get_label(), weight if len(weight) else None)
+    return Truth(_in_bytes(matrix.get_label()), weight if len(weight) else None)
+
+
+def _in_bytes(label: FloatArray) -> FloatArray | npt.NDArray[np.int8]:
+    """Return labels in a byte each, if they are small whole numbers: they stay while a job trains."""
+    with np.errstate(invalid="ignore"):
+        small = label.astype(np.int8)
+    return small if np.array_equal(small, label) else label
 
 
 def parse_evaluation(text: str) -> list[float]:

@@ -33,7 +33,7 @@ class RowBytes:
 
     def trained(self, shape: Shape) -> float:
         """Return the bytes of a row that is trained on: values, label, gradients, predictions, node."""
-        own = 24 if self.kind == "external" else 56
+        own = 36 if self.kind == "external" else 56
         return own + 12 * (self.outputs - 1) + self._in_memory(shape, with_columns=True)
 
     def evaluated(self, shape: Shape) -> float:
@@ -52,6 +52,12 @@ class RowBytes:
             return 8 * present + 8 + more * is_trained
         return 0
 
+    def in_page(self, shape: Shape) -> float:
+        """Return the bytes of a row while its page of the cache is in memory."""
+        if self.kind == "iterated":
+            return 14 * shape.columns * (1 - shape.missing)
+        return self.cached(shape, is_trained=True)
+
     def on_gpu(self, shape: Shape) -> float:
         """Return the bytes of one row on a GPU, from XGBoost's source: not measured yet.
 
@@ -65,9 +71,7 @@ class RowBytes:
         present = shape.columns * (1 - shape.missing)
         if self.kind == "whole":
             return (8 * present if shape.sparse else 4 * shape.columns) + 20 * present
-        if self.kind == "iterated":
-            return 14 * present
-        return 0 if self.kind == "external" else self._binned(shape, with_columns=with_columns)
+        return self._binned(shape, with_columns=with_columns) if self.kind == "quantile" else 0
 
     def _binned(self, shape: Shape, *, with_columns: bool) -> float:
         present = shape.columns * (1 - shape.missing)

@@ -198,8 +198,8 @@ def _needed(row: RowBytes, shapes: Mapping[str, Shape], free: Memory) -> Memory:
         is_train = name == "train"
         cached = row.cached(shape, is_trained=is_train)
         host += round(shape.rows * (row.trained(shape) if is_train else row.evaluated(shape)))
-        if row.kind == "external":
-            host += round(min(shape.rows, PAGES * rows_of_batch(shape.columns)) * cached)
+        page = rows_of_batch(1 if shape.sparse else shape.columns)
+        host += round(min(shape.rows, PAGES * page) * row.in_page(shape))
         disk += round(shape.rows * cached)
     if free.gpu is None:
         return Memory(host, disk=disk)

@@ -77,6 +77,18 @@ def test_a_plan_is_as_near_to_the_memory_of_real_jobs_as_it_says(
     assert (1 - UNCERTAINTY) * planned <= measured <= (1 + UNCERTAINTY) * planned
 
 
+@pytest.mark.parametrize(
+    ("measured", "settings"), [(264, {"tree_method": "approx"}), (216, {"booster": "gblinear"})], ids=str
+)
+def test_a_matrix_that_is_read_in_pages_needs_no_memory_for_the_others(
+    measured: int, settings: dict[str, object]
+) -> None:
+    """The peaks are those of 2,000,000 rows of 28 columns."""
+    given = {"objective": "binary:logistic", "eval_metric": "auc", **settings}
+    planned = needed({"train": Shape(2_000_000, 28)}, None, CSV_READING, **given) / MIB
+    assert (1 - UNCERTAINTY) * planned <= measured <= (1 + UNCERTAINTY) * planned
+
+
 def test_more_columns_and_more_bins_need_more() -> None:
     wide = needed({"train": Shape(ROWS, 100)})
     assert needed() < needed(max_bin=512) < needed(max_bin=100_000, max_depth=1) < wide * 2
@@ -139,7 +151,7 @@ def plans(host: int, disk: int, **settings: object) -> list[Plan]:
 def test_rows_go_to_disk_only_where_they_do_not_fit_into_memory() -> None:
     in_memory, on_disk = plans(0, 0)
     assert (in_memory.kind, on_disk.kind) == ("quantile", "external")
-    assert on_disk.needed.host < in_memory.needed.host / 2
+    assert on_disk.needed.host < 0.6 * in_memory.needed.host
     assert on_disk.needed.disk == 68 * ROWS
     for host, disk, kind in (
         (in_memory.needed.host, 1 << 40, "quantile"),

@@ -39,10 +39,10 @@ class Problem:
 class Truth:
     """The labels of some rows, (rows,), and their weights, (rows,), None where all rows count the same.
 
-    Labels of a classification are whole numbers from 0 to classes - 1.
+    Labels of a classification are whole numbers from 0 to classes - 1. Small whole numbers may be bytes.
     """
 
-    label: npt.NDArray[np.float32]
+    label: npt.NDArray[np.float32] | npt.NDArray[np.int8]
     weight: npt.NDArray[np.float32] | None = None
 
     @cached_property

@@ -85,7 +85,8 @@ def test_rows_of_one_class_have_no_area() -> None:
     scores, truth = scored(3)
     assert all(map(math.isnan, values(scores, Truth(np.ones_like(truth.label))).values()))
     # Rows without weight are no rows.
-    assert all(map(math.isnan, values(scores, Truth(truth.label, truth.label)).values()))
+    weights = truth.label.astype(np.float32)
+    assert all(map(math.isnan, values(scores, Truth(truth.label, weights)).values()))
     assert all(map(math.isnan, values(scores[:0], Truth(truth.label[:0])).values()))
 
 
