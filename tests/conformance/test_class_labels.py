@@ -190,7 +190,7 @@ def test_a_number_is_one_class_however_it_is_written(tmp_path: Path) -> None:
         records = [f"{spelled[row % len(spelled)]},{row}" for row in range(60)]
         done = job(tmp_path / name, {}, train=words("y,a", *records))
         assert json.loads(done.output_data["metrics.json"])["class_labels"] == classes
-    frame = pd.DataFrame({"y": np.float32([1.1, 2.1, 3.1] * 20), "a": range(60)})
+    frame = pd.DataFrame({"y": np.array([1.1, 2.1, 3.1] * 20, np.float32), "a": range(60)})
     for write in (parquet, with_header):
         done = job(tmp_path / write.__name__, {}, train=write(frame))
         assert json.loads(done.output_data["metrics.json"])["class_labels"] == ["1.1", "2.1", "3.1"]
