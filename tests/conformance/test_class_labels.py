@@ -197,3 +197,10 @@ def test_a_number_is_one_class_however_it_is_written(tmp_path: Path) -> None:
     padded = pd.DataFrame({"y": [" cat", "cat", "dog"] * 20, "a": range(60)})
     done = job(tmp_path / "padded", {"objective": "binary:logistic"}, train=parquet(padded))
     assert json.loads(done.output_data["metrics.json"])["class_labels"] == ["cat", "dog"]
+
+
+def test_a_list_may_hold_numbers(tmp_path: Path) -> None:
+    frame = table([1, 2, 3, 4])
+    for name, listed in (("json", "[4, 3, 2, 1]"), ("words", "4,3,2,1")):
+        done = job(tmp_path / name, {"class_labels": listed}, train=csv(frame))
+        assert json.loads(done.output_data["metrics.json"])["class_labels"] == ["4", "3", "2", "1"]

@@ -19,6 +19,7 @@ from smxgb.settings.value_types import (
     AboveZero,
     AtLeastTwo,
     AutoOrSwitch,
+    ClassLabel,
     Column,
     Count,
     Delimiter,
@@ -248,7 +249,7 @@ class Hyperparameters(BaseModel):
     invalid_label: Annotated[Literal["error", "drop"], WORD] = _container(
         "What to do with a row whose label is no number.", default="error"
     )
-    class_labels: ListOf[Text] = _container(
+    class_labels: ListOf[ClassLabel] = _container(
         "Labels that are words, or do not begin at 0: auto (those of train, sorted), or all in the order of "
         "their codes; absent: labels are numbers.",
         default=(),

@@ -30,6 +30,10 @@ WORD = BeforeValidator(word)
 _WHOLE = BeforeValidator(whole_number)
 _FLOAT = BeforeValidator(number)
 Text = Annotated[str, BeforeValidator(bare)]
+ClassLabel = Annotated[
+    str, BeforeValidator(lambda given: str(given) if isinstance(given, int | float) else given)
+]
+"""A label of a class: a word, or a number as it is written."""
 Switch = Annotated[bool, BeforeValidator(switch)]
 AutoOrSwitch = Annotated[Literal["auto", "true", "false"], BeforeValidator(word_or_switch)]
 ListOf = Annotated[tuple[_T, ...], BeforeValidator(items)]

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from smxgb.errors import UserError
+from smxgb.log import notice
 from smxgb.rows.batch import SPARSE
 from smxgb.rows.prefetch import in_order
 from smxgb.rows.readers.column_picks import column_picks
@@ -18,11 +19,12 @@ from smxgb.rows.readers.streams import beginning, open_streams
 from smxgb.rows.schema import Declared
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from smxgb.rows.batch import Batch
     from smxgb.rows.readers.libsvm.lines import LineBlock
     from smxgb.rows.readers.reader import Request
+    from smxgb.rows.readers.row_rules import CleanRows
     from smxgb.rows.readers.streams import Stream
 
 
@@ -49,11 +51,38 @@ def open_channel(request: Request) -> Reader:
 
     def batches(_: tuple[str, ...]) -> Iterator[Batch]:
         blocks = ((stream.source, block) for stream in streams for block in _rows_of(stream))
-        parts = in_order(start.lines.part, blocks, request.threads)
+        parts = _with_indexing_told(
+            in_order(partial(_part, start.lines), blocks, request.threads), len(roles)
+        )
         return merged(with_infinities_told(parts, channel, [*roles, *SPARSE.names]), roles, None)
 
     expected = round(channel.size * start.inflation / start.line_bytes)
     return Reader(request.like or Declared(), batches, expected)
+
+
+def _part(lines: Lines, source: str, block: LineBlock) -> tuple[str, CleanRows]:
+    return source, lines.part(source, block)
+
+
+def _with_indexing_told(parts: Iterable[tuple[str, CleanRows]], place: int) -> Iterator[CleanRows]:
+    """Yield the rows of parts; at the end, say which files seem to count features from another index.
+
+    The indices are the column at `place`. Files that begin with 1 and end one index behind those that begin
+    with 0 count from 1.
+    """
+    extents: dict[str, tuple[int, int]] = {}
+    for source, part in parts:
+        indices = part.data.column(place).flatten().to_numpy()
+        if len(indices):
+            low, high = extents.get(source, (indices[0], indices[0]))
+            extents[source] = min(low, indices.min()), max(high, indices.max())
+        yield part
+    first, second = ({name: high for name, (low, high) in extents.items() if low == base} for base in (0, 1))
+    if first and second and max(second.values()) == max(first.values()) + 1:
+        notice(
+            f"{next(iter(second))} seems to count features from 1, and {next(iter(first))} from 0: all would "
+            "be one column apart. Write the files alike."
+        )
 
 
 def _rows_of(stream: Stream) -> Iterator[LineBlock]:

@@ -276,3 +276,14 @@ def test_a_row_without_a_value_is_read(libsvm: Data, capsys: pytest.CaptureFixtu
     assert len(libsvm.read({"a": "1\n0 2:3\n", "b": "60\n"})) == 3
     said = "Notice: train/b, line 1: '60' is read as the label of a row without a value. Weights stand in the"
     assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("first", "second", "said"), [(0, 1, 1), (1, 0, 1), (0, 0, 0), (1, 1, 0)])
+def test_files_that_count_from_another_index_are_noticed(
+    libsvm: Data, first: int, second: int, said: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rows(base: int) -> str:
+        return "".join(f"{row % 2} {base}:{row} {base + 1}:{row % 5}\n" for row in range(30))
+
+    assert len(libsvm.read({"a": rows(first), "b": rows(second)})) == 60
+    assert capsys.readouterr().out.count("seems to count features from 1, and train/") == said
