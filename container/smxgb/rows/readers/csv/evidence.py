@@ -24,8 +24,8 @@ REPEATING = 10
 
 YEARS = range(1800, 2201)
 
-WHOLE = re.compile(r"\d+", re.ASCII)
-WHOLE_VALUED = re.compile(r"-?\d+(\.0+)?", re.ASCII)
+WHOLE = re.compile(r"\d{1,15}", re.ASCII)
+WHOLE_VALUED = re.compile(r"-?\d{1,15}(\.0{1,15})?", re.ASCII)
 
 type Doubt = Literal[
     "words above values",
@@ -126,30 +126,40 @@ def judged(rows: list[list[str]], known: Known) -> Verdict:
     A row that is taken for a header would be lost, and a header that is taken for a row is a mistake in the
     label or in a number: so what speaks for a row comes first.
     """
-    columns = _columns(rows)
-    words = [column for column in columns if column.is_word]
-    numbers = [column for column in columns if column.is_number]
-    if known.asked & {column.first for column in columns}:
+    first = [cell.strip() for cell in rows[0]]
+    has_words = any(kind(cell) == "text" for cell in first)
+    if known.asked & {*first}:
         return Verdict(is_header=True)
     if _heads_an_index(rows):
-        return Verdict(is_header=True, doubt=None if words else "numbers are names")
-    if not words:
-        return _judged_numbers(columns, numbers)
+        return Verdict(is_header=True, doubt=None if has_words else "numbers are names")
+    if has_words:
+        return _judged_words(_columns(rows), known.label)
+    # Most rows hold a fraction, and are told at once.
+    are_whole = all(map(WHOLE_VALUED.fullmatch, first))
+    return _judged_numbers(_columns(rows), first) if are_whole else Verdict(is_header=False)
+
+
+def _judged_words(columns: list[_Column], label: int | None) -> Verdict:
+    """Judge a record with words, beside which numbers may stand."""
+    words = [column for column in columns if column.is_word]
+    numbers = [column for column in columns if column.is_number]
+    names = [column.first for column in numbers]
     above = sum(column.has_word_above_value for column in columns)
     recurring = sum(column.recurs for column in columns)
-    names = [column.first for column in numbers]
-    are_names = _are_regular(names) and all(column.is_unlike for column in numbers)
-    are_new = sum(column.is_new for column in columns)
+    are_new = 0 if above or recurring else sum(column.is_new for column in columns)
     if are_new == len(columns):
         return Verdict(is_header=True, doubt="words are new")
-    is_row = recurring and recurring >= above
-    is_row = is_row or not (are_names or _may_be_names(columns, words, names, known.label))
-    if is_row or not (above or are_names or len(rows) == 1):
-        may_be = len(names) >= FEWEST and _are_usual(names)
-        doubt: Doubt | None = "numbers may be names" if may_be else None
-        doubt = "a word is new" if are_new and not recurring else doubt
-        return Verdict(is_header=False, doubt="words above values" if above else doubt)
-    return Verdict(is_header=True, doubt="a name is a value" if recurring else None)
+    are_names = _are_regular(names) and all(column.is_unlike for column in numbers)
+    may_be_names = are_names or _may_be_names(columns, words, names, label)
+    is_header = above or are_names or not columns[0].below
+    if is_header and may_be_names and not (recurring and recurring >= above):
+        return Verdict(is_header=True, doubt="a name is a value" if recurring else None)
+    if above:
+        return Verdict(is_header=False, doubt="words above values")
+    if are_new:
+        return Verdict(is_header=False, doubt="a word is new")
+    may_be = len(names) >= FEWEST and _are_usual(names)
+    return Verdict(is_header=False, doubt="numbers may be names" if may_be else None)
 
 
 def counting(rows: Sequence[Sequence[str]], column: int) -> bool:
@@ -168,21 +178,19 @@ def _columns(rows: list[list[str]]) -> list[_Column]:
     ]
 
 
-def _judged_numbers(columns: list[_Column], numbers: list[_Column]) -> Verdict:
-    """Judge a record without any word."""
-    cells = [column.first for column in columns]
+def _judged_numbers(columns: list[_Column], cells: list[str]) -> Verdict:
+    """Judge a record of whole numbers."""
     are_counted = _are_counted(cells)
-    are_unlike = all(column.is_unlike for column in numbers)
     if len(cells) >= COUNTED_NAMES and are_counted and _holds_others(columns):
         return Verdict(is_header=True, doubt="numbers are names")
-    if len(cells) < FEWEST or len(numbers) < len(cells) or not columns[0].below:
+    if len(cells) < FEWEST or not columns[0].below:
         return Verdict(is_header=False)
-    if _are_regular(cells) and are_unlike:
+    unlike = sum(column.is_unlike for column in columns)
+    if _are_regular(cells) and unlike == len(cells):
         return Verdict(is_header=True, doubt="numbers are names")
-    behind_label = len(cells) >= COUNTED_NAMES and WHOLE.fullmatch(cells[0]) and _are_counted(cells[1:])
+    behind_label = len(cells) >= COUNTED_NAMES and _are_counted(cells[1:])
     are_only_whole = sum(column.is_only_whole for column in columns) > 1 and _are_distinct(cells)
-    are_even = _are_regular(cells) and any(column.is_unlike for column in columns)
-    may_be = are_counted or behind_label or are_only_whole or are_even
+    may_be = are_counted or behind_label or are_only_whole or (unlike and _are_regular(cells))
     return Verdict(is_header=False, doubt="numbers may be names" if may_be else None)
 
 

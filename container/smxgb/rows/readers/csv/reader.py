@@ -229,7 +229,7 @@ class _Heads:
 
 def holding(rows: Sequence[Sequence[str]], spelled: Mapping[str, float]) -> tuple[int, ...]:
     """Return the positions in the first records at which each value is a truth value that is so `spelled`."""
-    found = []
+    found: list[int] = []
     for position, column in enumerate(zip(*rows, strict=False)):
         # Most columns hold no such word at all, which costs less to see.
         if any(cell.strip() in spelled for cell in column):
