@@ -12,6 +12,7 @@ import xgboost as xgb
 from tests.opt_ml import csv, run_train, write_opt_ml
 from tests.recordio import framed, record, tensor
 from tests.serving import serving, start, write_models
+from tests.work import work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -271,6 +272,25 @@ def test_keys_are_selected(tmp_path: Path) -> None:
         "predicted_score": None,
     }
     assert lines[0].startswith(f'{int(scores[0].argmax())},"[0, 1, 2]",{max(first)!r},"[')
+
+
+def test_classes_that_were_words_are_named(tmp_path: Path) -> None:
+    words = ["red", "blue", "green"]
+    text = "colour,a,b\n" + "".join(f"{words[row % 3]},{row % 3},{row % 5}\n" for row in range(90))
+    settings = {"objective": "multi:softprob", "num_round": 5, "class_labels": "auto"}
+    base = write_opt_ml(tmp_path, hyperparameters=settings, channels={"train": text.encode()})
+    assert work(base).code == 0
+    with serving(base, SAGEMAKER_INFERENCE_OUTPUT="predicted_label,labels") as server:
+        reply = json.loads(server.invoke("a,b\n0,1\n2,3\n", accept="application/json").body)
+        plain = server.invoke("a,b\n1,1\n").text
+        codes = np.load(io.BytesIO(server.invoke("a,b\n0,1\n2,3\n", accept="application/x-npy").body))
+    order = ["blue", "green", "red"]
+    assert reply["predictions"] == [
+        {"predicted_label": "red", "labels": order},
+        {"predicted_label": "green", "labels": order},
+    ]
+    assert plain.startswith("blue,")
+    assert codes[:, 0].tolist() == [2, 1]
 
 
 def test_contributions_add_up_to_the_margin(tmp_path: Path) -> None:

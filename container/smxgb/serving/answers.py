@@ -25,6 +25,9 @@ LARGE = 1 << 14
 """Rows that are predicted by several threads if there are so many for each: fewer don't pay."""
 
 CLASSES = {"predicted_label", "labels", "raw_score", "raw_scores"}
+NAMED = {"predicted_label", "labels"}
+"""The keys whose values are classes."""
+
 PROBABILITIES = {"probability", "probabilities"}
 ALLOWED: Mapping[str, set[str]] = {
     "binary:logistic": CLASSES | PROBABILITIES,
@@ -37,15 +40,26 @@ ALLOWED: Mapping[str, set[str]] = {
 
 
 def answers(
-    models: Ensemble, rows: Iterator[Rows], keys: Sequence[str], pool: Executor | None = None
+    models: Ensemble,
+    rows: Iterator[Rows],
+    keys: Sequence[str],
+    pool: Executor | None = None,
+    *,
+    named: bool = False,
 ) -> Iterator[Columns]:
     """Yield the columns of the answer for each of some arrays of rows.
 
     `keys` are those that were asked for, none for the plain predictions. `pool` predicts many rows at once.
+    Classes are `named` by the labels of the training, if these were words, else by their codes.
     """
+    words = np.array(models.signature.classes if named else (), dtype=object)
     for part in rows:
         if keys:
-            yield _selected(models, part, keys)
+            columns = _selected(models, part, keys)
+            yield {
+                key: words[column] if len(words) and column is not None and key in NAMED else column
+                for key, column in columns.items()
+            }
         else:
             yield {SCORE: _spread(models.predict, part, pool)}
 

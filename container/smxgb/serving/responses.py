@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 class ResponseForm:
     """How answers are written: `write` turns the columns of some rows into bytes, which others follow.
 
-    `begin`, `between` and `end` stand around the bytes of all parts.
+    `begin`, `between` and `end` stand around the bytes of all parts. `holds_text` says that it can hold
+    words.
     """
 
     content_type: str
@@ -35,6 +36,7 @@ class ResponseForm:
     begin: bytes = b""
     between: bytes = b""
     end: bytes = b""
+    holds_text: bool = True
 
     def parts(self, answers: Iterable[Columns]) -> Iterator[bytes]:
         """Yield the bytes of a response."""
@@ -129,8 +131,8 @@ FORMS: Mapping[str, ResponseForm] = {
         CSV,
         JSON,
         JSON_LINES,
-        ResponseForm("application/x-recordio-protobuf", _recordio),
-        _Npy("application/x-npy", lambda _: b""),
+        ResponseForm("application/x-recordio-protobuf", _recordio, holds_text=False),
+        _Npy("application/x-npy", lambda _: b"", holds_text=False),
     )
 }
 """The content types of answers."""

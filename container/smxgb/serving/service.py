@@ -112,7 +112,9 @@ class Predictions:
             rows = read_body(
                 request.body, request.size, written, self.models.signature, label_first=label_first
             )
-            parts = form.parts(answers(self.models, rows, self.endpoint.keys, self.pool))
+            parts = form.parts(
+                answers(self.models, rows, self.endpoint.keys, self.pool, named=form.holds_text)
+            )
             return Response(200, spooled(parts), form.content_type)
         except UnfitError as error:
             return refusal(400, f"Unable to evaluate payload provided: {_text(error)}", request)
