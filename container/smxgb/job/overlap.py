@@ -82,9 +82,12 @@ def _same_files(train: Channel, validation: Channel) -> Iterator[tuple[str, str]
 
 
 def _copies(channel: Channel) -> Iterator[tuple[str, str]]:
-    """Yield pairs of files of a channel that hold the same, of some of those that have one size."""
+    """Yield pairs of files of a channel that hold the same, of some of those that have one size.
+
+    Streamed files are not compared: of thousands, many have one size, and each read crosses the network.
+    """
     of_size: dict[int, list[DataFile]] = {}
-    for file in _files(channel):
+    for file in channel.files if channel.mode == "File" else ():
         of_size.setdefault(file.size, []).append(file)
     pairs = (pair for files in of_size.values() for pair in pairwise(files))
     for mine, other in islice(pairs, COMPARED_FILES):
