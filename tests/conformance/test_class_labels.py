@@ -204,3 +204,15 @@ def test_a_list_may_hold_numbers(tmp_path: Path) -> None:
     for name, listed in (("json", "[4, 3, 2, 1]"), ("words", "4,3,2,1")):
         done = job(tmp_path / name, {"class_labels": listed}, train=csv(frame))
         assert json.loads(done.output_data["metrics.json"])["class_labels"] == ["4", "3", "2", "1"]
+
+
+def test_words_that_no_row_has_are_no_classes(tmp_path: Path) -> None:
+    frame = table(WORDS)
+    frame["y"] = pd.Categorical(frame["y"], categories=["never", *WORDS])
+    done = job(tmp_path, train=parquet(frame))
+    assert json.loads(done.output_data["metrics.json"])["class_labels"] == sorted(WORDS)
+
+
+def test_names_of_rows_are_no_classes(tmp_path: Path) -> None:
+    frame = table(WORDS).assign(y=[f"row {row}" for row in range(ROWS)])
+    assert "300 different values in 300 rows of train" in failure(tmp_path, {}, train=csv(frame))

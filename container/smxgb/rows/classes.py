@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from smxgb.rows.store import Stored
     from smxgb.rows.summary import Summary
 
+MOST = 100
+"""At most 100 classes are believed where they are more than half of the rows."""
+
 RARE = 10
 """Classes of one row are remarkable where the classes have 10 rows on average."""
 
@@ -46,7 +49,7 @@ def settle_classes(
         objective: The objective, of which binary ones take two classes.
 
     Raises:
-        UserError: If there are not two classes where two are needed.
+        UserError: If there are not two classes where two are needed, or nearly as many as rows.
     """
     words = list(summaries["train"].classes)
     if wanted != AUTO:
@@ -55,6 +58,13 @@ def settle_classes(
         classes = tuple(sorted(words, key=float))
     else:
         classes = settled(words)
+    rows = summaries["train"].rows
+    if len(classes) > MOST and 2 * len(classes) > rows:
+        raise UserError(
+            f"the label has {len(classes):,} different values in {rows:,} rows of train, as names of rows "
+            "have, "
+            "and no classes: check label_column."
+        )
     if objective.startswith("binary:") and len(classes) != 2:  # noqa: PLR2004 - two classes
         if len(classes) == 1:
             raise UserError(

@@ -38,10 +38,11 @@ class LabelCoder:
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
         is_short = pa.types.is_float32(column.type.value_type)
-        values = column.dictionary.to_pylist()
-        words = [
-            as_word(str(np.float32(value)) if is_short and value is not None else value) for value in values
-        ]
+        words: list[str | None] = [None] * len(column.dictionary)
+        # A dictionary may hold words that no row has, which are no classes.
+        for index in column.indices.unique().drop_null().to_pylist():
+            value = column.dictionary[index].as_py()
+            words[index] = as_word(str(np.float32(value)) if is_short and value is not None else value)
         with self._lock:
             codes = [
                 None if word is None else self._codes.setdefault(word, len(self._codes)) for word in words
