@@ -15,6 +15,8 @@ from smxgb import __version__, processes, serving
 from smxgb.environment import Paths, process_environ
 from smxgb.errors import Mistakes
 from smxgb.log import log, log_error, open_streams, warnings_as_lines
+from smxgb.program import PROGRAM
+from smxgb.script_mode.script import has_script
 from smxgb.serving import WORKER
 from smxgb.supervision import supervise
 from smxgb.supervision.link import diagnose
@@ -81,10 +83,13 @@ def _arguments() -> argparse.Namespace:
 
 
 def train() -> int:
-    """Train: start the work in a process of its own, and report however it ends."""
+    """Train, or run the user's script: in a process of its own. Report however it ends."""
     open_streams()
+    environ = process_environ()
+    if has_script(environ):
+        return supervise(environ, (*PROGRAM, "script"), is_script=True)
     with round_bar() as on_round:
-        return supervise(process_environ(), on_round=on_round)
+        return supervise(environ, on_round=on_round)
 
 
 def serve() -> int:

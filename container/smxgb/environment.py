@@ -123,6 +123,31 @@ def state_of(environ: Mapping[str, str]) -> Path | None:
     return Path(environ[STATE]) if environ.get(STATE) else None
 
 
+SCRIPT_GROUP = "SMXGB_GROUP"
+"""The environment variable that tells the scripts of several hosts where they meet."""
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Where the scripts of several hosts meet: an address of the first host, a port; the addresses of all."""
+
+    address: str
+    port: int
+    addresses: tuple[str, ...]
+
+    def as_environ(self) -> dict[str, str]:
+        """Return the environment variable that tells a script of it."""
+        return {SCRIPT_GROUP: json.dumps([self.address, self.port, *self.addresses])}
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str]) -> Meeting | None:
+        """Return what the environment variable says, None without it."""
+        if not environ.get(SCRIPT_GROUP):
+            return None
+        address, port, *addresses = json.loads(environ[SCRIPT_GROUP])
+        return cls(address, port, tuple(addresses))
+
+
 def nccl_environ(hosts: Hosts, log: Path, root: Path = ROOT) -> dict[str, str]:
     """Return the environment variables of NCCL, through which GPUs speak to each other.
 

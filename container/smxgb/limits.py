@@ -16,13 +16,16 @@ PORTS = range(1024, 65_536)
 SECONDS = range(1, 2**31)
 """The times that a job may choose."""
 
+SCRIPT_STOPS = 110
+"""Seconds in which a script that is told to stop must have ended."""
+
 RESTARTS = range(100)
 """How often a job may let its work be started again."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The port of the control channel, and times in seconds.
+    """Ports, of the control channel and of XGBoost's tracker, and times in seconds.
 
     All hosts must have connected within `start_timeout`. A host that sends nothing for `silence_timeout` is
     lost. A job that is told to stop has `stop_timeout` for its present round and for saving. Its work is
@@ -30,6 +33,7 @@ class Limits:
     """
 
     control_port: int = 7890
+    tracker_port: int = 9091
     start_timeout: int = 900
     silence_timeout: int = 30
     stop_timeout: int = 100
@@ -49,6 +53,15 @@ class Limits:
             if isinstance(value, int) and not isinstance(value, bool) and value in allowed:
                 found[field.name] = value
         return cls(**found)
+
+    @classmethod
+    def of_script(cls, hyperparameters: Mapping[str, object]) -> Limits:
+        """Return the limits of a job that runs a user's script.
+
+        When it is told to stop it may take nearly all of the 120 s that SageMaker gives. It is never started
+        again: nobody knows what a second start would do.
+        """
+        return cls.read({"stop_timeout": SCRIPT_STOPS, **hyperparameters, "max_restarts": 0})
 
 
 def beat_of(silence_timeout: float) -> float:

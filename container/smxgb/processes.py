@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from smxgb.terminal import is_watched, write_over_bar
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-NAMES = ("work", "dask-scheduler", "dask-worker")
+NAMES = ("work", "script", "dask-scheduler", "dask-worker")
 
 KEPT_OUT = ("pandas", "sklearn", "polars", "modin", "cudf", "matplotlib", "graphviz")
 """Packages that xgboost imports if they are there. Training needs none of them: without them it starts in
@@ -27,9 +28,13 @@ def run(argv: Sequence[str]) -> None:
     """Run as the process that the command line names. The process ends with this call."""
     arguments = _parsed(argv)
     with child(arguments.link, arguments.beat) as link:
+        if arguments.name != "script":
+            keep_out_unneeded()
         match arguments.name:
             case "work":
                 _work(link)
+            case "script":
+                _script(link, arguments.command)
             case "dask-scheduler":
                 from smxgb.trainers import dask_cluster  # noqa: PLC0415 - after the packages that are kept out
 
@@ -79,6 +84,7 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
         process = names.add_parser(name)
         process.add_argument("--link", type=int, required=True)
         process.add_argument("--beat", type=float)
+    names.choices["script"].add_argument("--command", type=json.loads)
     scheduler, worker = names.choices["dask-scheduler"], names.choices["dask-worker"]
     scheduler.add_argument("--port", type=int, required=True)
     scheduler.add_argument("--dashboard", action="store_true")
@@ -93,6 +99,17 @@ def _work(link: Link) -> None:
     from smxgb.trainers import train  # noqa: PLC0415
 
     train(load_job(process_environ()), link)
+
+
+def _script(link: Link, command: Sequence[str] | None) -> None:
+    """Run the script of the job's hyperparameters, or the command that is its entry point."""
+    from smxgb.script_mode.work import run_command, run_script  # noqa: PLC0415 - only needed here
+
+    environ = process_environ()
+    if command is None:
+        run_script(environ, link)
+    else:
+        run_command(command, environ, link)
 
 
 @contextmanager
@@ -110,7 +127,6 @@ def child(fd: int, beat: float | None) -> Iterator[Link]:
             write_over_bar()
         if beat is not None:
             link.beat(beat)
-        keep_out_unneeded()
         # Several processes write to the log: each line must be one write.
         sys.stdout.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
         yield link

@@ -221,8 +221,8 @@ TABLE = {
         {"use_dask_gpu_training": "true"},
     ),
     "a training script": Mistake(
-        "UserError: sagemaker_program (a training script, entry_point) is not supported yet: leave "
-        "out entry_point to use the built-in training.",
+        "UserError: sagemaker_program (a training script, entry_point) trains as it likes, and nothing of "
+        "it can be checked beforehand: leave it out to check the settings and data of the built-in training.",
         {"sagemaker_program": "train.py"},
     ),
     "repeats without a cross validation": Mistake(

@@ -137,8 +137,8 @@ def _refuse_what_comes_later(parameters: Parsed, mistakes: Mistakes) -> None:
         )
     if parameters.script_mode.get("sagemaker_program"):
         mistakes.add(
-            "sagemaker_program (a training script, entry_point) is not supported yet: leave out "
-            "entry_point to use the built-in training."
+            "sagemaker_program (a training script, entry_point) trains as it likes, and nothing of it can be "
+            "checked beforehand: leave it out to check the settings and data of the built-in training."
         )
 
 

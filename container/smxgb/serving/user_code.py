@@ -8,26 +8,25 @@ these three `transform_fn(model, body, content_type, accept)`.
 from __future__ import annotations
 
 import importlib.util
-import subprocess
 import sys
-import tarfile
 import tempfile
 from dataclasses import dataclass
 from inspect import isfunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlparse
 
 import numpy as np
 import xgboost as xgb
 
-from smxgb.errors import PlatformError, UserError
+from smxgb.errors import UserError
 from smxgb.log import log
+from smxgb.overlay import Overlay
 from smxgb.rows import read_body
 from smxgb.serving.answers import SCORE
 from smxgb.serving.model import as_model, load_folder
 from smxgb.serving.responses import FORMS, choose
 from smxgb.serving.service import Request, Response, guarded, input_form, refusal
+from smxgb.submitted import fetch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
 FUNCTIONS = ("model_fn", "input_fn", "predict_fn", "output_fn", "transform_fn")
 TEXT = ("text/", "json", "csv", "libsvm")
 """What is in the content types of bodies that a user's function gets as text, as from SageMaker's toolkit."""
-
-INSTALLED_SECONDS = 600
 
 
 class _UnsupportedError(Exception):
@@ -122,51 +119,22 @@ def _folder(endpoint: Endpoint) -> Path:
     """Return the folder of the user's code: the model's folder `code`, or what the environment names."""
     if not endpoint.submitted:
         return endpoint.models / "code"
-    place = urlparse(endpoint.submitted)
-    if place.scheme == "s3":
-        path = _downloaded(place.netloc, place.path.lstrip("/"))
-    else:
-        path = Path(place.path if place.scheme == "file" else endpoint.submitted)
-    if path.is_dir():
-        return path
-    if not path.is_file():
-        raise UserError(f"SAGEMAKER_SUBMIT_DIRECTORY={endpoint.submitted} does not exist.")
     folder = Path(tempfile.mkdtemp(prefix="smxgb-code-"))
-    with tarfile.open(path) as archive:
-        archive.extractall(folder, filter="data")
-    return folder
-
-
-def _downloaded(bucket: str, key: str) -> Path:
-    import boto3  # noqa: PLC0415 - few endpoints have their code in S3
-
-    path = Path(tempfile.mkdtemp(prefix="smxgb-code-")) / "source.tar.gz"
-    boto3.client("s3").download_file(bucket, key, str(path))
-    return path
+    return fetch(endpoint.submitted, folder / "code", "SAGEMAKER_SUBMIT_DIRECTORY")
 
 
 def _install(requirements: Path, environ: Mapping[str, str]) -> None:
-    """Install the user's requirements into a folder that comes last: they replace nothing of ours.
+    """Install the user's requirements into an overlay whose packages come last: they replace none of ours.
 
-    Raises PlatformError if that fails.
+    Raises UserError or PlatformError if that fails.
     """
     if not requirements.is_file():
         return
-    folder = tempfile.mkdtemp(prefix="smxgb-packages-")
-    log(f"Installing {requirements} ...")
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    done = subprocess.run(
-        [*command, "--target", folder, "-r", str(requirements)],
-        env=dict(environ),
-        capture_output=True,
-        text=True,
-        timeout=INSTALLED_SECONDS,
-        check=False,
+    overlay = Overlay.make(Path(tempfile.mkdtemp(prefix="smxgb-packages-")))
+    overlay.install(
+        ["-r", requirements.name], str(requirements), environ, requirements.parent, isolated=False
     )
-    if done.returncode:
-        last = (done.stderr.strip() or "pip said nothing").splitlines()[-1]
-        raise PlatformError(f"{requirements} can't be installed: {last}")
-    sys.path.append(folder)
+    sys.path.append(str(overlay.packages))
 
 
 def _imported(script: Path) -> ModuleType:

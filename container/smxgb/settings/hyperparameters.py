@@ -317,7 +317,7 @@ class Hyperparameters(BaseModel):
     )
     tracker_port: Port = _container(
         "Port of XGBoost's tracker, for the workers of several hosts; restart n takes the n-th after it.",
-        default=9091,
+        default=Limits.tracker_port,
         free=True,
     )
     scheduler_port: Port = _container(

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 WORK = "the work"
 """What messages call the process that trains, or starts those that do."""
 
+SCRIPT = "the script's process"
+"""What messages call the process that runs a user's script."""
+
 CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 """The signals that faults of native code raise."""
 

@@ -36,6 +36,10 @@ class Link:
         if fd is not None:
             os.set_inheritable(fd, False)  # noqa: FBT003 - it takes no keyword
 
+    def fileno(self) -> int | None:
+        """Return the descriptor, None in a process without a supervisor."""
+        return self._fd
+
     def send(self, message: Message) -> None:
         """Tell the supervisor something. Any thread may do so."""
         if self._fd is None:

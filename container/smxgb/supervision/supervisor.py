@@ -20,12 +20,12 @@ from smxgb.program import PROGRAM, Program
 from smxgb.scratch import state_folder
 from smxgb.supervision.child import STOPS, Child
 from smxgb.supervision.control import Alone, join_hosts
-from smxgb.supervision.endings import WORK, out_of_memory, unreported, unstartable
+from smxgb.supervision.endings import SCRIPT, WORK, out_of_memory, unreported, unstartable
 from smxgb.supervision.publishing import create, finished, hand_over, remove_unfinished, unfinished
 from smxgb.supervision.watch import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
     from types import FrameType
 
@@ -41,8 +41,12 @@ def supervise(
     command: Sequence[str] = COMMAND,
     root: Path = ROOT,
     on_round: OnRound | None = None,
+    *,
+    is_script: bool = False,
 ) -> int:
     """Do the whole job in a child process; return its exit code. A failed job leaves the failure file.
+
+    `is_script` says that the child runs a user's script.
 
     Call it in the main thread of a process of its own. It handles SIGCHLD and all `STOPS`, and reaps
     every child process that ends: as process 1 of a container it inherits orphans.
@@ -52,10 +56,11 @@ def supervise(
         paths.failure.unlink()  # an earlier job's
     earlier = finished(paths.model)
     with _signals() as wakeup:
-        control, limits = _join_hosts(environ, paths)
+        control, limits = _join_hosts(environ, paths, Limits.of_script if is_script else Limits.read)
         with state_folder(limits.max_restarts) as state:
             of_work = {**environ, **state_environ(state)}
-            error = _run(command, of_work, root, limits, wakeup=wakeup, control=control, on_round=on_round)
+            work = Program(SCRIPT if is_script else WORK, command, {}, control.silence)
+            error = _run(work, of_work, root, limits, wakeup=wakeup, control=control, on_round=on_round)
         if error:
             remove_unfinished(paths.model, paths.output_data)
             _report(error, paths.failure)
@@ -67,7 +72,9 @@ def supervise(
     return error.exit_code if error else 0
 
 
-def _join_hosts(environ: Mapping[str, str], paths: Paths) -> tuple[Control, Limits]:
+def _join_hosts(
+    environ: Mapping[str, str], paths: Paths, read_limits: Callable[[Mapping[str, object]], Limits]
+) -> tuple[Control, Limits]:
     """Return this host's end of the control channel, and the limits that the job sets.
 
     If the configuration can't be read, the host stays alone: its work reports what is wrong with it.
@@ -76,9 +83,9 @@ def _join_hosts(environ: Mapping[str, str], paths: Paths) -> tuple[Control, Limi
         hosts = read_hosts(paths)
         hyperparameters = read_json(paths.config / "hyperparameters.json")
     except (UserError, OSError):
-        return Alone(Limits()), Limits()
+        return Alone(read_limits({})), read_limits({})
     job = environ.get("TRAINING_JOB_ARN") or environ.get("TRAINING_JOB_NAME")
-    limits = Limits.read(hyperparameters)
+    limits = read_limits(hyperparameters)
     if _has_pipes(paths):  # which can be read once only
         limits = replace(limits, max_restarts=0)
     secret = environ.get("SMXGB_JOB_SECRET")
@@ -92,7 +99,7 @@ def _has_pipes(paths: Paths) -> bool:
 
 
 def _run(
-    command: Sequence[str],
+    work: Program,
     environ: Mapping[str, str],
     root: Path,
     limits: Limits,
@@ -119,11 +126,10 @@ def _run(
             return out_of_memory(child, environ, root)
         return unreported(child, status)
 
-    work = Program(WORK, command, {}, control.silence)
     try:
         watch = Watch(work, control, wakeup, explain, start, grace=limits.stop_timeout, on_round=on_round)
     except OSError as error:
-        return unstartable(WORK, command, error)
+        return unstartable(work.name, work.command, error)
     return watch.verdict()
 
 

@@ -48,8 +48,12 @@ SETTLING = 1.0
 TURN = 0.1
 """Seconds between two checks during that time, and while a job stops."""
 
-SAVING = ("train", "save")
-"""The phases of the work in which there is something to save."""
+ENDS = {
+    "train": "the job stops after this round",
+    "save": "the job stops after this round",
+    "script": "the script is told to end",
+}
+"""The phases of the work in which there is something to save, and how it then ends."""
 
 
 class Watch:
@@ -209,17 +213,18 @@ class Watch:
         return bool(stops)
 
     def _stop(self, number: signal.Signals) -> None:
-        """Stop the job: after its present round if it trains, else at once, for there is nothing to save.
+        """Stop the job: after its present round if it trains, with a script that ends, else at once.
 
         A second Ctrl-C stops it at once too.
         """
         is_repeated = self._stopped is signal.SIGINT is number
         first, self._stopped = self._stopped is None, number if is_repeated else self._stopped or number
-        if is_repeated or not any(child.phase in SAVING for child in self._children.values()):
+        saving = next((child.phase for child in self._children.values() if child.phase in ENDS), None)
+        if is_repeated or saving is None:
             self._kill_all()
         elif first:
             self._stop_by = self._clock.now() + self._grace
-            log(f"{number.name}: the job stops after this round, in at most {self._grace:g} s.")
+            log(f"{number.name}: {ENDS[saving]}, in at most {self._grace:g} s.")
             for child in self._children.values():
                 child.link.send(Stop())
 
