@@ -33,11 +33,11 @@ class Limits:
     """
 
     control_port: int = 7890
-    tracker_port: int = 9091
     start_timeout: int = 900
     silence_timeout: int = 30
     stop_timeout: int = 100
     max_restarts: int = 1
+    tracker_port: int = 9091
 
     @classmethod
     def read(cls, hyperparameters: Mapping[str, object]) -> Limits:
