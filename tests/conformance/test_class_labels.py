@@ -162,6 +162,35 @@ def test_check_says_the_classes(tmp_path: Path) -> None:
     assert "Class labels: 0 = '5,5'," in done.stdout
 
 
+def test_check_refuses_what_the_job_refuses(tmp_path: Path) -> None:
+    other = table(WORDS, seed=1)
+    other.loc[7, "y"] = "wolf"
+    joined = words("y,colour", *BODY, "y,colour", *BODY)
+    for number, (settings, channels, said) in enumerate(
+        (
+            (
+                {"class_labels": "cat,dog"},
+                {"train": csv(table(WORDS))},
+                "none of those that class_labels has",
+            ),
+            (
+                {},
+                {"train": csv(table(WORDS)), "validation": csv(other)},
+                "channel validation: the label 'wolf'",
+            ),
+            ({"objective": "binary:logistic"}, {"train": csv(table(WORDS))}, "4 different labels"),
+            ({"categorical_columns": "colour"}, {"train": joined}, "a header is repeated"),
+        )
+    ):
+        base = write_opt_ml(
+            tmp_path / str(number), hyperparameters={**SETTINGS, **settings}, channels=channels
+        )
+        done = dry_run(base)
+        assert done.returncode == 2, done.stdout
+        assert said in done.stderr
+        assert said in str(work(base).failure) or "row 8: the label 'wolf'" in str(work(base).failure)
+
+
 BODY = [f"{'yes' if row % 2 else 'no'},{row % 7}" for row in range(80)]
 
 
@@ -173,10 +202,13 @@ def test_a_header_among_the_rows_is_no_class(tmp_path: Path) -> None:
     joined = words("y,colour", *BODY, "y,colour", *BODY)
     text = failure(tmp_path / "a", {"categorical_columns": "colour"}, train=joined)
     assert "rows with the label 'y', which is the name of the label's column: a header is repeated" in text
-    for name, records in (("header", ["y,5", *BODY]), ("footer", ["y,a", *BODY, "y,99"])):
-        done = job(tmp_path / name, {"label_column": "0"} if name == "header" else {}, train=words(*records))
-        if done.code == 0:
-            assert "Notice: One row of train alone has the label 'y'" in done.log
+    assert "rows with the label 'y'" in failure(tmp_path / "footer", {}, train=words("y,a", *BODY, "y,99"))
+    done = job(
+        tmp_path / "header", {"class_labels": "auto"}, train=words("y,5,2", *(f"{row},1" for row in BODY))
+    )
+    assert done.code == 0, done.log
+    assert "Notice: train/a.csv: its first record (y, 5, 2) is read as a row, and has a word" in done.log
+    assert "Notice: One row of train alone has the label 'y'" in done.log
     done = job(tmp_path / "total", {}, train=words("y,a", *BODY, "Total,99"))
     assert "Notice: One row of train alone has the label 'Total': if it is a header or a sum" in done.log
 

@@ -12,6 +12,7 @@ from smxgb.log import log, notice
 from smxgb.rows import (
     Runs,
     Summary,
+    check_classes,
     count_bins,
     count_features,
     describe_classes,
@@ -23,6 +24,7 @@ from smxgb.rows import (
     settle_classes,
     summarise,
     with_labels,
+    with_words,
 )
 from smxgb.scratch import scratch_place
 from smxgb.training import XGBOOST_MAX_BIN, Seen, check_rows, checkpoint_outlook, free_memory, start_block
@@ -71,8 +73,11 @@ def perform_dry_run(job: Job) -> Shape:
     declared, looks = _look_at_all(job, mistakes)
     # A plan for the rows of some channels would be wrong.
     is_complete = not any(mistakes)
-    with mistakes.collect():
-        looks, classes = _with_classes(looks, job)
+    classes: tuple[str, ...] = ()
+    if job.parameters.settings.class_labels:
+        with mistakes.collect():
+            looks, classes = _with_classes(declared, looks, job)
+        mistakes.raise_any()  # of labels without codes nothing else can be said
     shapes: Mapping[str, Shape] = {}
     if declared is not None:
         schema = declared.schema
@@ -107,13 +112,21 @@ def _look_at_all(job: Job, mistakes: Mistakes) -> tuple[Declared | None, dict[st
     return declared, looks
 
 
-def _with_classes(looks: dict[str, _Look], job: Job) -> tuple[dict[str, _Look], tuple[str, ...]]:
-    """Return looks whose labels are the codes of the classes that the first rows show, and these classes."""
+def _with_classes(
+    declared: Declared | None, looks: dict[str, _Look], job: Job
+) -> tuple[dict[str, _Look], tuple[str, ...]]:
+    """Return looks whose labels are the codes of the classes that the first rows show, and these classes.
+
+    Where not all rows of train were read, labels of other channels may be in the rest.
+    """
     wanted = job.parameters.settings.class_labels
-    if not wanted or "train" not in looks:
+    if declared is None or "train" not in looks:
         return looks, ()
-    every = reduce(Summary.merge, (look.summary for look in looks.values()))
-    classes = settle_classes({"train": every}, wanted, job.parameters.settings.objective)
+    seen = {name: look.summary for name, look in looks.items()}
+    if not looks["train"].whole:
+        seen["train"] = reduce(Summary.merge, seen.values())
+    classes = settle_classes(declared.layout, seen, wanted, job.parameters.settings.objective)
+    check_classes(seen, classes, wanted, lambda name, _: f"channel {name}")
     log(describe_classes(classes))
     return {
         name: replace(look, summary=with_labels(look.summary, classes)) for name, look in looks.items()
@@ -126,8 +139,7 @@ def _look_at(channel: Channel, reader: Reader, job: Job, settings: ReadingSettin
     batches = runs.watch(reader.batches())
     batch = next(batches, None)
     summary = Summary() if batch is None else summarise(batch)
-    if settings.coder:
-        summary = replace(summary, classes=settings.coder.rows)
+    summary = with_words(summary, settings.coder)
     bins = 0 if batch is None else count_bins(batch, job.parameters.settings.max_bin or XGBOOST_MAX_BIN)
     # Only if no row is left does a reader yield a batch without rows.
     if not summary.rows:

@@ -2,7 +2,7 @@
 
 from smxgb.rows.batch import CELL_BYTES, Batch, FloatArray, GroupArray, Sparse, rows_of_batch
 from smxgb.rows.bodies import BODY_TYPES, BodyForm, Rows, answer_records, body_form, read_body
-from smxgb.rows.classes import describe_classes, settle_classes, with_labels
+from smxgb.rows.classes import check_classes, describe_classes, settle_classes, with_labels, with_words
 from smxgb.rows.features import count_features, settle
 from smxgb.rows.loading import Loaded, load
 from smxgb.rows.query_groups import Runs
@@ -47,6 +47,7 @@ __all__ = [
     "UnfitError",
     "answer_records",
     "body_form",
+    "check_classes",
     "count_bins",
     "count_features",
     "describe_classes",
@@ -62,4 +63,5 @@ __all__ = [
     "settle_classes",
     "summarise",
     "with_labels",
+    "with_words",
 ]

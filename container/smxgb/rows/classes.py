@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from smxgb.rows.batch import Batch
+    from smxgb.rows.label_coder import LabelCoder
     from smxgb.rows.schema import Layout
     from smxgb.rows.store import Stored
     from smxgb.rows.summary import Summary
@@ -38,19 +39,27 @@ LISTED = 10
 """At most 10 classes are named in a message."""
 
 
+def with_words(summary: Summary, coder: LabelCoder | None) -> Summary:
+    """Return the summary of the rows of a channel with the labels that got codes, if they did."""
+    return replace(summary, classes=coder.rows) if coder else summary
+
+
 def settle_classes(
-    summaries: Mapping[str, Summary], wanted: tuple[str, ...], objective: str
+    layout: Layout | None, summaries: Mapping[str, Summary], wanted: tuple[str, ...], objective: str
 ) -> tuple[str, ...]:
     """Return the classes in the order of their codes.
 
     Args:
+        layout: The columns of train's files, if they have columns.
         summaries: What was seen in each channel, of all workers together.
         wanted: The setting `class_labels`: ("auto",), or all classes in their order.
         objective: The objective, of which binary ones take two classes.
 
     Raises:
-        UserError: If there are not two classes where two are needed, or nearly as many as rows.
+        UserError: If there are not two classes where two are needed, or nearly as many as rows, or if the
+            name of the label's column is among them.
     """
+    _check_column_name(layout, summaries)
     words = list(summaries["train"].classes)
     if wanted != AUTO:
         classes = tuple(as_word(word) or word for word in wanted)
@@ -82,7 +91,7 @@ AUTO = ("auto",)
 """The setting that takes the labels of train, in their order."""
 
 
-def check_column_name(layout: Layout | None, summaries: Mapping[str, Summary]) -> None:
+def _check_column_name(layout: Layout | None, summaries: Mapping[str, Summary]) -> None:
     """Raise UserError if the name of the label's column is a label too: a header stands among the rows."""
     place = dict(layout.roles).get("label") if layout else None
     name = layout.name(place) if layout and place is not None else None

@@ -22,12 +22,12 @@ from smxgb.rows.agreement import (
 )
 from smxgb.rows.classes import (
     check_classes,
-    check_column_name,
     describe_classes,
     rare_classes,
     settle_classes,
     with_codes,
     with_labels,
+    with_words,
 )
 from smxgb.rows.empty_workers import check_empty_workers, with_rows_for_empty_workers
 from smxgb.rows.features import (
@@ -100,9 +100,9 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
                 continue
             if channel.name != "train" or reader is None:
                 reader = open_reader(channel, of_channel[channel.name], threads=threads, like=declared)
-            stored[channel.name] = _with_classes(
-                keep(reader, scratch, channel.name), of_channel[channel.name]
-            )
+            kept = keep(reader, scratch, channel.name)
+            summary = with_words(kept.summary, of_channel[channel.name].coder)
+            stored[channel.name] = replace(kept, summary=summary)
     mistakes.raise_any()
     link.send(PhaseBegins("agree"))
     summaries = agree_on_rows({name: kept.summary for name, kept in stored.items()}, group)
@@ -117,17 +117,13 @@ def load(job: Job, threads: int, group: Group, scratch: Path, link: Link) -> Loa
         schema = settle(declared, together(summaries), types, settings.indexing)
         if settings.class_labels:
             objective = job.parameters.settings.objective
-            classes = settle_classes(together(summaries), settings.class_labels, objective)
-            check_column_name(declared.layout, together(summaries))
+            classes = settle_classes(declared.layout, together(summaries), settings.class_labels, objective)
             schema = replace(schema, classes=classes)
         empty = [host for host, found in zip(group.hosts, summaries, strict=True) if not found["train"].rows]
         check_empty_workers(empty, job.parameters.settings)
     if schema.classes:
         opened = partial(open_reader, threads=threads, like=declared)
-        place = partial(_place_of_label, shares, settings, opened)
-        own = {name: kept.summary for name, kept in stored.items()}
-        check_classes(own, schema.classes, settings.class_labels, place)
-        stored = {name: with_codes(kept, schema.classes) for name, kept in stored.items()}
+        stored = _coded(stored, schema.classes, settings, partial(_place_of_label, shares, settings, opened))
         summaries = [
             {name: with_labels(found, schema.classes) for name, found in each.items()} for each in summaries
         ]
@@ -191,11 +187,16 @@ def _file_of(
     return shown_file(channel, channel.files[0])
 
 
-def _with_classes(stored: Stored, settings: ReadingSettings) -> Stored:
-    """Return a channel whose summary has the labels that got codes."""
-    if settings.coder is None:
-        return stored
-    return replace(stored, summary=replace(stored.summary, classes=settings.coder.rows))
+def _coded(
+    stored: Mapping[str, Stored],
+    classes: tuple[str, ...],
+    settings: ReadingSettings,
+    find: Callable[[str, str], str],
+) -> dict[str, Stored]:
+    """Return this worker's channels with the codes of the classes as labels. Raises UserError for others."""
+    own = {name: kept.summary for name, kept in stored.items()}
+    check_classes(own, classes, settings.class_labels, find)
+    return {name: with_codes(kept, classes) for name, kept in stored.items()}
 
 
 def _place_of_label(
