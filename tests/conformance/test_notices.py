@@ -110,6 +110,12 @@ def cases() -> dict[str, Case]:
             "The column 'time' has whole numbers above 16,777,216",
             plain(time=random().integers(1_600_000_000, 1_700_000_000, ROWS)),
         ),
+        "a time of which some are missing": Case(
+            "The column 'time' has whole numbers above 16,777,216",
+            plain(time=random().integers(1_600_000_000, 1_700_000_000, ROWS)).assign(
+                time=lambda frame: frame["time"].astype("Int64").where(frame.index % 3 > 0)
+            ),
+        ),
         "long numbers": Case(
             "The columns 'i', 'j' have whole numbers above 16,777,216",
             plain(i=range(ROWS), j=-(1 << 25) - 1).assign(i=lambda frame: frame["i"] + (1 << 24)),

@@ -240,10 +240,12 @@ def holding(rows: Sequence[Sequence[str]], spelled: Mapping[str, float]) -> tupl
 
 def _unrounded(rows: Sequence[Sequence[str]]) -> frozenset[int]:
     """Return the positions in the first records at which float32 takes no digits from whole numbers."""
-    columns = enumerate([cell.strip() for cell in column] for column in zip(*rows, strict=False))
+    columns = (
+        [cell.strip() for cell in column if kind(cell) != "missing"] for column in zip(*rows, strict=False)
+    )
     return frozenset(
         position
-        for position, column in columns
-        if not all(map(WHOLE_VALUED.fullmatch, filter(None, column)))
-        or is_unrounded([int(cell.split(".")[0]) for cell in column if WHOLE_VALUED.fullmatch(cell)])
+        for position, held in enumerate(columns)
+        if not all(map(WHOLE_VALUED.fullmatch, held))
+        or is_unrounded([int(cell.split(".")[0]) for cell in held])
     )
