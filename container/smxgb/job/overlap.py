@@ -9,7 +9,7 @@ from smxgb.job.channels import SPELLINGS
 from smxgb.wording import counted, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from smxgb.job.channels import Channel
     from smxgb.job.data_files import DataFile
@@ -72,13 +72,10 @@ def _first_of(pairs: list[tuple[str, str]]) -> str:
 
 
 def _same_files(train: Channel, validation: Channel) -> Iterator[tuple[str, str]]:
-    of_size: dict[int, list[DataFile]] = {}
-    for file in _files(train):
-        of_size.setdefault(file.size, []).append(file)
+    of_size = _by_size(_files(train))
     pairs = ((mine, other) for other in _files(validation) for mine in of_size.get(other.size, ()))
-    for _, (mine, other) in zip(range(COMPARED_FILES), pairs, strict=False):
-        if _ends(mine) == _ends(other):
-            yield _shown(train, mine), _shown(validation, other)
+    for mine, other in _alike(pairs):
+        yield _shown(train, mine), _shown(validation, other)
 
 
 def _copies(channel: Channel) -> Iterator[tuple[str, str]]:
@@ -86,13 +83,21 @@ def _copies(channel: Channel) -> Iterator[tuple[str, str]]:
 
     Streamed files are not compared: of thousands, many have one size, and each read crosses the network.
     """
+    of_size = _by_size(channel.files if channel.mode == "File" else ())
+    for mine, other in _alike(pair for files in of_size.values() for pair in pairwise(files)):
+        yield _shown(channel, mine), _shown(channel, other)
+
+
+def _by_size(files: Iterable[DataFile]) -> dict[int, list[DataFile]]:
     of_size: dict[int, list[DataFile]] = {}
-    for file in channel.files if channel.mode == "File" else ():
+    for file in files:
         of_size.setdefault(file.size, []).append(file)
-    pairs = (pair for files in of_size.values() for pair in pairwise(files))
-    for mine, other in islice(pairs, COMPARED_FILES):
-        if _ends(mine) == _ends(other):
-            yield _shown(channel, mine), _shown(channel, other)
+    return of_size
+
+
+def _alike(pairs: Iterator[tuple[DataFile, DataFile]]) -> Iterator[tuple[DataFile, DataFile]]:
+    """Yield those of the first pairs of files of one size that begin and end alike."""
+    return (pair for pair in islice(pairs, COMPARED_FILES) if _ends(pair[0]) == _ends(pair[1]))
 
 
 def _with_compressed(channel: Channel) -> Iterator[tuple[str, str]]:
