@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smxgb.environment import Paths, read_json
@@ -15,7 +16,6 @@ from smxgb.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 PREFIX = "sagemaker_"
 PROGRAM, SUBMITTED = "sagemaker_program", "sagemaker_submit_directory"
@@ -96,7 +96,7 @@ def read_script(environ: Mapping[str, str]) -> Script:
         paths=paths,
         program=program,
         submitted=submitted,
-        is_isolated=submitted.removeprefix("file://").startswith(f"{paths.data / CODE}"),
+        is_isolated=Path(submitted.removeprefix("file://")).is_relative_to(paths.data / CODE),
         hyperparameters={n: v for n, v in given.items() if n not in OWN and not n.startswith(PREFIX)},
         framework={n: v for n, v in given.items() if n not in OWN and n.startswith(PREFIX)},
         log_level=given.get("sagemaker_container_log_level", 20),
