@@ -257,8 +257,8 @@ time.sleep(600)
 @pytest.fixture
 def running(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
     """A job whose script has said that it is ready."""
-    script, name = request.param
-    base = job(tmp_path, script, name)
+    script, name, settings = request.param
+    base = job(tmp_path, script, name, **settings)
     with subprocess.Popen(
         [sys.executable, "-m", "smxgb", "train"],
         env={**os.environ, "SAGEMAKER_BASE_DIR": str(base)},
@@ -280,7 +280,7 @@ def ended(base: Path, process: subprocess.Popen[str]) -> Outcome:
     return read_outcome(base, process.returncode, log)
 
 
-@pytest.mark.parametrize("running", [(STOPPED, "train.py")], indirect=True)
+@pytest.mark.parametrize("running", [(STOPPED, "train.py", {})], indirect=True)
 def test_a_stop_reaches_the_script_and_its_children_which_save(
     tmp_path: Path, running: subprocess.Popen[str]
 ) -> None:
@@ -306,7 +306,7 @@ END
 """
 
 
-@pytest.mark.parametrize("running", [(SHELL, "train.sh")], indirect=True)
+@pytest.mark.parametrize("running", [(SHELL, "train.sh", {})], indirect=True)
 def test_the_command_of_a_shell_has_time_to_save_when_the_shell_itself_is_gone(
     tmp_path: Path, running: subprocess.Popen[str]
 ) -> None:
@@ -325,25 +325,15 @@ time.sleep(600)
 """
 
 
-def test_a_script_that_does_not_end_is_killed_after_the_grace(tmp_path: Path) -> None:
-    base = job(tmp_path, DEAF, stop_timeout=1)
-    with subprocess.Popen(
-        [sys.executable, "-m", "smxgb", "train"],
-        env={**os.environ, "SAGEMAKER_BASE_DIR": str(base)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line.startswith("ready"):
-                break
-        begin = time.monotonic()
-        process.send_signal(signal.SIGTERM)
-        log, _ = process.communicate(timeout=60)
-    done = read_outcome(base, process.returncode, log)
+@pytest.mark.parametrize("running", [(DEAF, "train.py", {"stop_timeout": 1})], indirect=True)
+def test_a_script_that_does_not_end_is_killed_after_the_grace(
+    tmp_path: Path, running: subprocess.Popen[str]
+) -> None:
+    begin = time.monotonic()
+    running.send_signal(signal.SIGTERM)
+    done = ended(tmp_path, running)
     assert time.monotonic() - begin >= 1
-    assert done.code == 128 + signal.SIGTERM, log
+    assert done.code == 128 + signal.SIGTERM, done.log
     assert done.failure is not None
     assert "the job was stopped by SIGTERM in phase script" in done.failure
 

@@ -21,7 +21,8 @@ def test_xgboost_is_built_for_cuda() -> None:
 
 @pytest.mark.parametrize("module", ["cupy", "dask_cuda", "distributed", "smxgb.training.worker"])
 def test_a_module_imports(module: str) -> None:
-    run_python(f"import {module}", variant="gpu", options=("--network", "none"))
+    code = f"import {module}; print({module}.__name__)"
+    assert run_python(code, variant="gpu", options=("--network", "none")).split()[-1] == module
 
 
 @pytest.mark.parametrize("library", ["nvrtc", "cudart", "nccl"])
@@ -30,9 +31,9 @@ def test_a_cuda_library_loads(library: str) -> None:
 import ctypes, sysconfig
 from pathlib import Path
 [path] = Path(sysconfig.get_path("platlib"), "nvidia").rglob("lib{library}.so.*")
-ctypes.CDLL(str(path))
+print(ctypes.CDLL(str(path))._name)
 """
-    run_python(code, variant="gpu")
+    assert f"lib{library}.so" in run_python(code, variant="gpu")
 
 
 def test_cupy_reaches_nvrtc() -> None:

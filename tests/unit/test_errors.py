@@ -117,7 +117,10 @@ def test_mistakes_are_raised_together_and_each_once() -> None:
 
 
 def test_no_mistakes_raise_nothing() -> None:
-    Mistakes().raise_any()
+    mistakes = Mistakes()
+    with mistakes.collect():
+        mistakes.raise_any()
+    assert not any(mistakes)
 
 
 def test_only_user_errors_are_collected() -> None:

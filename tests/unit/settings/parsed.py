@@ -25,11 +25,12 @@ def mistake(**raw: object) -> str:
     return text
 
 
-def train(params: dict[str, object], label: list[float] | None = None) -> None:
-    """Let XGBoost train three rounds, or raise its error."""
+def train(params: dict[str, object], label: list[float] | None = None) -> int:
+    """Let XGBoost train three rounds, or raise its error; return how many rounds the model has."""
     rows = np.random.default_rng(0).random((60, 3), dtype=np.float32)
     matrix = xgb.DMatrix(rows, label=label or (rows[:, 0] > 0.5) + 0.0, nthread=1)
     with xgb.config_context(verbosity=0):
         booster = xgb.Booster({**params, "nthread": 1}, cache=[matrix])
         for number in range(3):
             booster.update(matrix, number)
+    return int(booster.num_boosted_rounds())

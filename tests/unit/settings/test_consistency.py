@@ -182,4 +182,5 @@ def test_settings_that_contradict_each_other_for_the_container_are_refused(
 def test_combinations_that_xgboost_takes_are_taken(raw: dict[str, object]) -> None:
     params = booster_params(parsed(**raw))
     classes = raw.get("objective") == "multi:softprob"
-    train(params | ({"num_class": 3} if classes else {}), label=[0, 1, 2] * 20 if classes else None)
+    label: list[float] | None = [0, 1, 2] * 20 if classes else None
+    assert train(params | ({"num_class": 3} if classes else {}), label=label) == 3

@@ -151,12 +151,17 @@ def test_signs_of_life_come_while_the_work_does_something_else() -> None:
 def test_a_supervisor_that_is_gone_is_no_error_for_the_work() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    Link(writing).send(PhaseBegins("load"))
+    link = Link(writing)
+    link.send(PhaseBegins("load"))
+    with pytest.raises(BrokenPipeError):
+        os.write(writing, b"a")
     os.close(writing)
 
 
 def test_without_a_supervisor_messages_go_nowhere() -> None:
-    Link().send(Succeeded("done"))
+    link = Link()
+    link.send(Succeeded("done"))
+    assert link.fileno() is None
 
 
 def test_what_the_work_starts_does_not_hold_the_pipe_open(pipe: tuple[Link, Listener]) -> None:

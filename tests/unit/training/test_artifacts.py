@@ -67,9 +67,13 @@ def test_the_report_is_json_without_nan(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_linear_model_and_one_of_categories_are_the_models_they_were(tmp_path: Path) -> None:
     linear, _ = trained(booster="gblinear", max_depth=None)
-    stage_model(linear, NAMED, tmp_path)
+    assert stage_model(linear, NAMED, tmp_path).read_bytes() == linear.save_raw("ubj")
     generator = np.random.default_rng(2)
     table = pd.DataFrame({"age": pd.Categorical(generator.choice(list("abcdefgh"), 200)), "b": range(200)})
     table["c"] = 1.0
     matrix = xgb.DMatrix(table, generator.normal(size=200), enable_categorical=True)
-    stage_model(xgb.train({"max_cat_to_onehot": 2}, matrix, 5), NAMED, tmp_path)
+    booster = xgb.train({"max_cat_to_onehot": 2}, matrix, 5)
+    staged = stage_model(booster, NAMED, tmp_path)
+    loaded = xgb.Booster(model_file=bytearray(staged.read_bytes()))
+    found, expected = (each.predict(matrix, validate_features=False) for each in (loaded, booster))
+    np.testing.assert_array_equal(found, expected)

@@ -87,8 +87,10 @@ def test_a_message_over_a_broken_connection_is_dropped() -> None:
     ours, theirs = connected()
     theirs.close()
     ours.send(Beat())
+    assert ours.receive(5) == ([], False)
     ours.close()
     ours.send(Beat())
+    assert ours._connection.closed
 
 
 def test_what_is_not_json_ends_the_connection_and_an_unknown_message_does_not() -> None:
